@@ -1,0 +1,1 @@
+"""toolcell: Code Mode and Tool Search for AI agents."""

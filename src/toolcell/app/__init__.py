@@ -1,0 +1,1 @@
+"""Builds, supervises and closes everything; no behaviour of its own."""

@@ -1,0 +1,1 @@
+"""Ground: small values built on the standard library alone."""

@@ -1,0 +1,1 @@
+"""A catalog behind exec and wait: cells, bridge, continuations."""

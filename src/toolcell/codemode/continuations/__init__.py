@@ -1,0 +1,1 @@
+"""Parked cells: how long they live and who may resume them."""

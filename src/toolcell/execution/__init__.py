@@ -1,0 +1,1 @@
+"""Runs a program in a guest engine. Has never heard of tools."""

@@ -1,0 +1,1 @@
+"""QuickJS-NG in WebAssembly: no ambient authority, snapshots, hard limits."""

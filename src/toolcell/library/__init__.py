@@ -1,0 +1,1 @@
+"""CodeMode: the public Python face."""

@@ -1,0 +1,1 @@
+"""Who may use which tool: pure functions over names."""

@@ -1,0 +1,1 @@
+"""Nouns that rooms exchange: scopes, messages, events, hooks, approvals."""

@@ -1,0 +1,200 @@
+"""Owns the facts that happen in a run, one frozen value each.
+
+Sessions, telemetry and progress read them; nobody keeps a second record.
+
+Above: everything that reports or stores. Below: `protocol.scope`, `base`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from toolcell.protocol.messages import Message, Usage
+from toolcell.protocol.scope import RunScope
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunStarted:
+    """A run begins."""
+
+    scope: RunScope
+    at: float
+    model: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunEnded:
+    """A run ends; `error` says why when it did not complete."""
+
+    scope: RunScope
+    at: float
+    status: Literal["completed", "failed", "aborted"]
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageAdded:
+    """A message joined the conversation."""
+
+    scope: RunScope
+    at: float
+    message: Message
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelCalled:
+    """One model call is over. `tool_names` are the tools it was shown, in order."""
+
+    scope: RunScope
+    at: float
+    model: str
+    tool_names: tuple[str, ...]
+    request_bytes: int
+    duration_ms: float
+    usage: Usage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallStarted:
+    """A tool call was admitted and begins.
+
+    Attributes:
+        call_id: This call. Unique in the run.
+        parent_id: The call whose cell made this one; None for a call of the model's own.
+        tool_id: Exact catalog id, such as `openclaw:core:read`.
+        tool_name: The tool's own name.
+        source: `openclaw`, `mcp` or `client`.
+        arguments: Plain JSON, as the tool gets it.
+        started: Its number in dispatch order within the run, from 1.
+    """
+
+    scope: RunScope
+    at: float
+    call_id: str
+    parent_id: str | None
+    tool_id: str
+    tool_name: str
+    source: str
+    arguments: Any
+    started: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallUpdated:
+    """A running tool reported progress."""
+
+    scope: RunScope
+    at: float
+    call_id: str
+    parent_id: str | None
+    update: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallEnded:
+    """A tool call is over; exactly one for each `CallStarted`.
+
+    `result` is what the caller got as plain JSON; `error` is the text when it failed.
+    """
+
+    scope: RunScope
+    at: float
+    call_id: str
+    parent_id: str | None
+    tool_id: str
+    tool_name: str
+    status: Literal["completed", "failed", "blocked", "aborted"]
+    duration_ms: float
+    result: Any = None
+    error: str | None = None
+    code: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalRequested:
+    """A call waits for a person."""
+
+    scope: RunScope
+    at: float
+    approval_id: str
+    call_id: str
+    tool_id: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalAnswered:
+    """An approval was answered, or closed because nobody answered."""
+
+    scope: RunScope
+    at: float
+    approval_id: str
+    call_id: str
+    approved: bool
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellStarted:
+    """A code cell begins; `call_id` is the `exec` call."""
+
+    scope: RunScope
+    at: float
+    call_id: str
+    cell_id: str
+    executor: str
+    code: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellParked:
+    """A code cell was suspended and can be resumed."""
+
+    scope: RunScope
+    at: float
+    call_id: str
+    cell_id: str
+    reason: Literal["pending_tools", "yield"]
+    bytes_at_rest: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellEnded:
+    """A code cell is over for good."""
+
+    scope: RunScope
+    at: float
+    call_id: str
+    cell_id: str
+    status: Literal["completed", "failed"]
+    code: str | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Diagnostic:
+    """Something an operator should know: a renamed tool, a broken schema, a server that is down."""
+
+    at: float
+    level: Literal["info", "warning", "error"]
+    subject: str
+    message: str
+    scope: RunScope | None = None
+
+
+Event: TypeAlias = (
+    RunStarted
+    | RunEnded
+    | MessageAdded
+    | ModelCalled
+    | CallStarted
+    | CallUpdated
+    | CallEnded
+    | ApprovalRequested
+    | ApprovalAnswered
+    | CellStarted
+    | CellParked
+    | CellEnded
+    | Diagnostic
+)

@@ -1,0 +1,84 @@
+"""Owns the conversation in provider-neutral form: what a model is sent and what it answers.
+
+Above: providers, sessions, the agent loop. Below: `base`. Refuses to know: any vendor's wire.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Role = Literal["system", "user", "assistant", "tool"]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A call the model asks for; `arguments` is the JSON text exactly as the model wrote it."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """One entry of a conversation.
+
+    Attributes:
+        role: Whose it is.
+        text: Its text; empty when an assistant only calls tools.
+        tool_calls: Calls an assistant asks for.
+        tool_call_id: For `tool` messages, the call that is answered.
+        is_error: For `tool` messages, whether the call failed.
+    """
+
+    role: Role
+    text: str = ""
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str | None = None
+    is_error: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolDefinition:
+    """A tool as a model sees it; providers render it into their own shape."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """Tokens of one model call, as the provider counted them; zero where it did not say."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelRequest:
+    """What one model call is given. `model` is the provider's own model name."""
+
+    model: str
+    messages: tuple[Message, ...]
+    tools: tuple[ToolDefinition, ...] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelReply:
+    """What one model call gave back.
+
+    Attributes:
+        message: The assistant's message.
+        finish: Why the model stopped, normalised.
+        usage: Tokens counted by the provider.
+        request_bytes: Length of the request body really sent, in bytes.
+    """
+
+    message: Message
+    finish: Literal["stop", "tool_calls", "length", "filtered", "other"]
+    usage: Usage = Usage()
+    request_bytes: int = 0

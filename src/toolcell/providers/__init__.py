@@ -1,0 +1,1 @@
+"""Model wires: each vendor's shape behind one small contract."""

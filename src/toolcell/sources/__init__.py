@@ -1,0 +1,1 @@
+"""Where tools come from: core tools, plugins, MCP servers, the client."""

@@ -1,0 +1,1 @@
+"""Public fakes for tests: a scripted model, a clock, MCP servers."""
