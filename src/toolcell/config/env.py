@@ -1,0 +1,46 @@
+"""Owns the environment: the one file that reads it.
+
+Above: config loading, providers' keys, debug switches. Below: `os`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from toolcell.errors import ConfigError
+
+CONFIG_VARIABLE = "TOOLCELL_CONFIG"
+HOME_VARIABLE = "TOOLCELL_HOME"
+_REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+
+
+def variable(name: str) -> str | None:
+    """Return an environment variable; None when unset or empty."""
+    return os.environ.get(name) or None
+
+
+def home() -> Path:
+    """Return toolcell's own folder: `$TOOLCELL_HOME`, else `~/.toolcell`."""
+    given = variable(HOME_VARIABLE)
+    return Path(given).expanduser() if given else Path.home() / ".toolcell"
+
+
+def expand(text: str, *, path: str, environment: Mapping[str, str] | None = None) -> str:
+    """Return `text` with each `${NAME}` replaced by that environment variable.
+
+    Raises:
+        ConfigError: a named variable is not set; `path` says in which config value.
+    """
+    known = os.environ if environment is None else environment
+
+    def value_of(match: re.Match[str]) -> str:
+        name = match.group(1)
+        if name not in known:
+            msg = f"environment variable {name!r} is not set"
+            raise ConfigError(msg, path=path)
+        return known[name]
+
+    return _REFERENCE.sub(value_of, text)

@@ -1,0 +1,115 @@
+"""Owns what the tree comes to for one agent and model: rules 1.1, 1.3, 1.4 and 1.5.
+
+Above: `app`, surface, `toolcell config get`. Below: `config.tree`, `config.code_mode`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Literal
+
+from toolcell.config.code_mode import CodeModeOptions, GuestApi
+from toolcell.config.tools_tree import CodeModeSettings
+from toolcell.config.tree import AgentBase, AgentEntrySettings, Config
+
+Switch = bool | Literal["auto"]
+
+_LIMITS = (
+    "timeout_ms",
+    "memory_limit_bytes",
+    "max_output_bytes",
+    "max_snapshot_bytes",
+    "max_pending_tool_calls",
+    "snapshot_ttl_seconds",
+    "search_default_limit",
+    "max_search_limit",
+)
+
+
+def code_mode_options(
+    config: Config, agent_id: str, model: str | None = None, *, default_enabled: bool = False
+) -> CodeModeOptions:
+    """Return the effective options of `agent_id` on `model` (`provider/model`).
+
+    Activation and limits are separate: a model's row changes activation only (rule 1.4).
+    `default_enabled` is what no setting at all means; the library's `CodeMode` passes True.
+    """
+    entry = config.agents.entries.get(agent_id)
+    layers = _layers(config, entry)
+    fields: dict[str, Any] = {}
+    for name in _LIMITS:
+        for layer in layers:
+            value = getattr(layer, name)
+            if value is not None:
+                fields[name] = value
+                break
+    guest_api: GuestApi = _first(layers, "guest_api") or "catalog"
+    languages = _first(layers, "languages")
+    if languages is not None:
+        fields["languages"] = tuple(languages)
+    options = CodeModeOptions(
+        enabled=_enabled(config, entry, model, default=default_enabled),
+        executor=_executor(layers) or ("quickjs" if guest_api == "tools" else "node"),
+        guest_api=guest_api,
+        **fields,
+    )
+    return _search_limits_agree(options)
+
+
+def agent_setting(config: Config, agent_id: str, name: str) -> Any:
+    """Return one plain setting of an agent: its own value, else that of `agents.defaults`."""
+    entry = config.agents.entries.get(agent_id)
+    own = getattr(entry, name, None) if entry is not None else None
+    return own if own not in (None, []) else getattr(config.agents.defaults, name)
+
+
+def code_mode_preferred(config: Config, model: str | None) -> bool:
+    """Return whether `model` is marked `compat.codeMode: "preferred"`."""
+    if model is None or "/" not in model:
+        return False
+    provider_id, _, name = model.partition("/")
+    provider = config.models.providers.get(provider_id)
+    rows = provider.models if provider is not None else []
+    return any(row.id == name and row.compat.code_mode == "preferred" for row in rows)
+
+
+def _layers(config: Config, entry: AgentEntrySettings | None) -> list[CodeModeSettings]:
+    own = entry.tools.code_mode if entry is not None else None
+    return [layer for layer in (own, config.tools.code_mode) if layer is not None]
+
+
+def _first(layers: list[CodeModeSettings], name: str) -> Any:
+    return next((v for layer in layers if (v := getattr(layer, name)) is not None), None)
+
+
+def _executor(layers: list[CodeModeSettings]) -> Any:
+    """The nearest layer that says anything wins; in it, `executor` beats the legacy `runtime`."""
+    for layer in layers:
+        if layer.executor is not None:
+            return layer.executor
+        if layer.runtime is not None:
+            return "quickjs"
+    return None
+
+
+def _enabled(
+    config: Config, entry: AgentEntrySettings | None, model: str | None, *, default: bool
+) -> Switch:
+    own = entry.tools.code_mode.enabled if entry is not None and entry.tools.code_mode else None
+    everywhere = config.tools.code_mode.enabled if config.tools.code_mode is not None else None
+    chain = (_row(entry, model), own, _row(config.agents.defaults, model), everywhere)
+    value: Switch = next((v for v in chain if v is not None), default)
+    return code_mode_preferred(config, model) if value == "auto" else value
+
+
+def _row(base: AgentBase | None, model: str | None) -> bool | None:
+    if base is None or model is None:
+        return None
+    row = base.models.get(model)
+    return row.code_mode if row is not None else None
+
+
+def _search_limits_agree(options: CodeModeOptions) -> CodeModeOptions:
+    if options.search_default_limit <= options.max_search_limit:
+        return options
+    return replace(options, search_default_limit=options.max_search_limit)

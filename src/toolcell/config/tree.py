@@ -1,0 +1,150 @@
+"""Owns the config tree: every key toolcell reads, as documented models.
+
+Above: everyone who is configured. Below: `config.fields`, `config.tools_tree`.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, field_validator
+
+from toolcell.config.fields import Settings, clamped
+from toolcell.config.tools_tree import AgentToolSettings, ToolsSettings
+
+
+class ModelRowSettings(Settings):
+    """`agents.*.models["provider/model"]`: what differs for one model."""
+
+    code_mode: bool | None = None
+    """Turns code mode on or off for this model (rule 1.4). Not allowed on wildcard rows."""
+
+
+def _no_wildcards(rows: dict[str, ModelRowSettings]) -> dict[str, ModelRowSettings]:
+    for key, row in rows.items():
+        if "*" in key and row.code_mode is not None:
+            msg = f"model row {key!r} has a wildcard and cannot carry codeMode; name one model"
+            raise ValueError(msg)
+    return rows
+
+
+class AgentBase(Settings):
+    """What both `agents.defaults` and one agent's entry may hold."""
+
+    model: str | None = None
+    """`provider/model`."""
+    fallbacks: list[str] = Field(default_factory=list)
+    """Models tried in turn when the first one cannot answer."""
+    models: dict[str, ModelRowSettings] = Field(default_factory=dict)
+    """What differs for one model, keyed `provider/model`."""
+    workspace: str | None = None
+    """The folder the file and shell tools work in. Default: the folder toolcell is started in."""
+    system_prompt: str | None = None
+    """Put before the conversation."""
+    max_turns: Annotated[int | None, clamped(1, 1000)] = None
+    """Model calls in one run. Default 50."""
+
+    @field_validator("models")
+    @classmethod
+    def _rows(cls, rows: dict[str, ModelRowSettings]) -> dict[str, ModelRowSettings]:
+        return _no_wildcards(rows)
+
+
+class AgentDefaultsSettings(AgentBase):
+    """`agents.defaults`: what every agent starts from."""
+
+
+class AgentEntrySettings(AgentBase):
+    """`agents.entries.<id>`: one agent."""
+
+    tools: AgentToolSettings = Field(default_factory=AgentToolSettings)
+    """What differs in its tools."""
+    sandboxed: bool = False
+    """Apply `tools.sandbox` to it."""
+
+
+class AgentsSettings(Settings):
+    """`agents`: who runs."""
+
+    defaults: AgentDefaultsSettings = Field(default_factory=AgentDefaultsSettings)
+    """What every agent starts from."""
+    entries: dict[str, AgentEntrySettings] = Field(default_factory=dict)
+    """Agents by id. The agent `main` always exists."""
+
+
+class ModelCompatSettings(Settings):
+    """`models.providers.<id>.models[].compat`: what a model is good at."""
+
+    code_mode: Literal["preferred", "capable"] | None = None
+    """`preferred` lets `tools.codeMode: "auto"` turn it on."""
+
+
+class ModelSettings(Settings):
+    """One model of a provider."""
+
+    id: str
+    """The provider's own name of it."""
+    compat: ModelCompatSettings = Field(default_factory=ModelCompatSettings)
+    """What it is good at."""
+
+
+class ProviderSettings(Settings):
+    """`models.providers.<id>`: an endpoint that serves models."""
+
+    api: Literal["openai-chat"] = "openai-chat"
+    """The wire it speaks."""
+    base_url: str | None = None
+    """Its address; the vendor's own when absent."""
+    api_key: str | None = None
+    """Its key; `${NAME}` takes an environment variable."""
+    models: list[ModelSettings] = Field(default_factory=list)
+    """Models with something to say about them; others may be used all the same."""
+
+
+class ModelsSettings(Settings):
+    """`models`: where models are."""
+
+    providers: dict[str, ProviderSettings] = Field(default_factory=dict)
+    """Endpoints by id, as in `provider/model`."""
+
+
+class McpSettings(Settings):
+    """`mcp`: MCP servers."""
+
+    servers: dict[str, dict[str, Any]] = Field(default_factory=dict)
+    """Servers by name; their keys are those of docs/mcp.md."""
+
+
+class PluginsSettings(Settings):
+    """`plugins`: further tools and bundled parts."""
+
+    paths: list[str] = Field(default_factory=list)
+    """Python files or `module:attribute`."""
+    entry_points: bool = True
+    """Load installed plugins (entry point group `toolcell.plugins`)."""
+    deny: list[str] = Field(default_factory=list)
+    """Plugin ids that are never loaded; `code-mode-quickjs` blocks the QuickJS executor."""
+
+
+class SessionsSettings(Settings):
+    """`sessions`: what happened."""
+
+    path: str | None = None
+    """The SQLite file. Default `~/.toolcell/sessions.db`."""
+
+
+class Config(Settings):
+    """The whole tree. Everything is off by default."""
+
+    tools: ToolsSettings = Field(default_factory=ToolsSettings)
+    """How tools are offered, and which."""
+    agents: AgentsSettings = Field(default_factory=AgentsSettings)
+    """Who runs."""
+    models: ModelsSettings = Field(default_factory=ModelsSettings)
+    """Where models are."""
+    mcp: McpSettings = Field(default_factory=McpSettings)
+    """MCP servers."""
+    plugins: PluginsSettings = Field(default_factory=PluginsSettings)
+    """Further tools and bundled parts."""
+    sessions: SessionsSettings = Field(default_factory=SessionsSettings)
+    """What happened."""
