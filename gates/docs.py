@@ -1,0 +1,97 @@
+"""Checks the documentation: links lead somewhere, generated pages are current.
+
+Run: python gates/docs.py [--write]
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from pydantic import BaseModel
+
+from toolcell.config.tree import Config
+
+ROOT = Path(__file__).resolve().parent.parent
+REFERENCE = ROOT / "docs" / "configuration.md"
+LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(#[^)]*)?\)")
+HEAD = """# Configuration
+
+toolcell reads one JSON5 file: `--config FILE`, else `$TOOLCELL_CONFIG`, else
+`~/.toolcell/toolcell.json`. `toolcell config get|set|unset|validate` read and change it; `set`
+keeps your comments. The library takes the same tree as `CodeMode(config={...})`. Unknown keys and
+wrong types are errors that name the path; numbers outside a range are moved to its nearer end.
+This page is generated from the models (`python3 tasks.py docs --write`).
+"""
+
+
+def pages() -> list[Path]:
+    """Return every Markdown page of the project."""
+    return [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def broken_links(page: Path) -> Iterator[str]:
+    """Yield a line for each relative link that leads nowhere."""
+    for match in LINK.finditer(page.read_text(encoding="utf-8")):
+        target = match.group(1)
+        if "://" in target or target.startswith("mailto:"):
+            continue
+        if not (page.parent / target).exists():
+            yield f"{page.relative_to(ROOT)}: link to {target!r} leads nowhere"
+
+
+def nested(annotation: object) -> type[BaseModel] | None:
+    """Return the model inside an annotation such as `dict[str, Model]`."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    for argument in getattr(annotation, "__args__", ()):
+        found = nested(argument)
+        if found is not None:
+            return found
+    return None
+
+
+def section(model: type[BaseModel], path: str, seen: set[str]) -> Iterator[str]:
+    """Yield the lines of one node of the tree and of those below it."""
+    if path in seen:
+        return
+    seen.add(path)
+    below: list[tuple[type[BaseModel], str]] = []
+    title = path or "The tree"
+    yield f"\n## {title}\n"
+    doc = (model.__doc__ or "").strip()
+    yield doc.split("\n\n")[0].replace("\n", " ") + "\n"
+    for field in model.model_fields.values():
+        name = field.alias or ""
+        where = f"{path}.{name}" if path else name
+        description = " ".join((field.description or "").split())
+        yield f"- `{name}`: {description}"
+        inner = nested(field.annotation)
+        if inner is not None:
+            keyed = "dict[" in str(field.annotation)
+            listed = "list[" in str(field.annotation)
+            below.append((inner, f"{where}.<id>" if keyed else f"{where}[]" if listed else where))
+    for inner, where in below:
+        yield from section(inner, where, seen)
+
+
+def reference() -> str:
+    """Return the generated configuration page."""
+    return HEAD + "\n".join(section(Config, "", set())) + "\n"
+
+
+def main(arguments: list[str]) -> int:
+    """Check, or write with `--write`; return the number of problems."""
+    if "--write" in arguments:
+        REFERENCE.write_text(reference(), encoding="utf-8")
+    problems = [line for page in pages() for line in broken_links(page)]
+    if not REFERENCE.exists() or REFERENCE.read_text(encoding="utf-8") != reference():
+        problems.append("docs/configuration.md is not current: run python3 tasks.py docs --write")
+    sys.stdout.write("\n".join([*problems, f"docs: {len(problems)} problems"]) + "\n")
+    return min(len(problems), 1)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
