@@ -1,0 +1,30 @@
+"""Owns `Host`: what the surrounding program lends a runtime.
+
+Above: the library face, doors. Below: `protocol`, `base.clock`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from toolcell.base.clock import SYSTEM_CLOCK, Clock
+from toolcell.protocol.approvals import Approver, NoApprover
+from toolcell.protocol.hooks import Hooks
+from toolcell.protocol.sink import NullSink, Sink
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Host:
+    """Ports of the surrounding program.
+
+    Attributes:
+        hooks: Code that sees every call before and after it runs.
+        approver: Asks a person; without one, calls that need approval are refused.
+        sink: Gets every event.
+        clock: Tells the time.
+    """
+
+    hooks: Hooks = field(default_factory=Hooks)
+    approver: Approver = field(default_factory=NoApprover)
+    sink: Sink = field(default_factory=NullSink)
+    clock: Clock = SYSTEM_CLOCK
