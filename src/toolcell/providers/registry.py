@@ -1,0 +1,99 @@
+"""Owns the way from `provider/model` to a provider: one client per endpoint, made on first use.
+
+Above: `app`, the CLI. Below: the adapters, which are imported only when their wire is used.
+Refuses to know: the config tree; it is handed plain settings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from toolcell.errors import ConfigError
+from toolcell.providers.contract import Provider
+
+Api = Literal["openai-chat"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoint:
+    """`models.providers.<id>`: which wire, where, with which key."""
+
+    api: Api = "openai-chat"
+    base_url: str | None = None
+    api_key: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRef:
+    """A model by the name config uses: `provider/model`; the model's own name may hold slashes."""
+
+    provider_id: str
+    model: str
+
+    @classmethod
+    def parse(cls, text: str) -> ModelRef:
+        """Split `provider/model` at the first slash.
+
+        Raises:
+            ConfigError: one half is missing.
+        """
+        provider_id, slash, model = text.strip().partition("/")
+        if not (provider_id and slash and model):
+            message = f"{text!r} is no model; write it as provider/model, such as openai/gpt-5"
+            raise ConfigError(message)
+        return cls(provider_id, model)
+
+    def __str__(self) -> str:
+        """Return `provider/model`."""
+        return f"{self.provider_id}/{self.model}"
+
+
+class ProviderRegistry:
+    """Opens providers by id and closes them all."""
+
+    def __init__(self, endpoints: Mapping[str, Endpoint]) -> None:
+        self._endpoints = dict(endpoints)
+        self._open: dict[str, Provider] = {}
+
+    def resolve(self, name: str) -> tuple[Provider, ModelRef]:
+        """Return the provider of `provider/model`, and the name in parts.
+
+        Raises:
+            ConfigError: the name is malformed or its provider is not configured.
+            ProviderError: the provider's SDK is not installed, or it has no key.
+        """
+        ref = ModelRef.parse(name)
+        provider = self._open.get(ref.provider_id)
+        if provider is None:
+            provider = self._make(ref.provider_id)
+            self._open[ref.provider_id] = provider
+        return provider, ref
+
+    def add(self, provider_id: str, provider: Provider) -> None:
+        """Use `provider` for `provider_id`: a scripted one, or one of the caller's own."""
+        self._open[provider_id] = provider
+
+    async def aclose(self) -> None:
+        """Close every provider that was opened."""
+        while self._open:
+            _, provider = self._open.popitem()
+            await provider.aclose()
+
+    def _make(self, provider_id: str) -> Provider:
+        endpoint = self._endpoints.get(provider_id)
+        if endpoint is None:
+            known = ", ".join(sorted({*self._endpoints, *self._open})) or "none"
+            message = f"unknown provider (configured: {known}); add it with api, baseUrl and apiKey"
+            raise ConfigError(message, path=f"models.providers.{provider_id}")
+        from toolcell.providers.openai_chat import (  # noqa: PLC0415 - import a wire when it is used
+            OpenAIChatProvider,
+            OpenAIChatSettings,
+        )
+
+        return OpenAIChatProvider(
+            OpenAIChatSettings(
+                provider_id=provider_id, base_url=endpoint.base_url, api_key=endpoint.api_key
+            )
+        )
