@@ -1,0 +1,52 @@
+"""Owns the hints of tools: worked out once per schema object and remembered.
+
+Above: snapshot. Below: `schema.hints`. Refuses to know: entries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, Final
+
+UNKNOWN: Final = "unknown"
+_REMEMBERED: Final = 20_000
+
+
+class _SameObject:
+    """A hashable stand-in for a schema: equal only to stand-ins of the very same object."""
+
+    __slots__ = ("schema",)
+
+    def __init__(self, schema: Mapping[str, Any]) -> None:
+        self.schema = schema
+
+    def __hash__(self) -> int:
+        return id(self.schema)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _SameObject) and other.schema is self.schema
+
+
+def input_hint(schema: Mapping[str, Any]) -> str:
+    """Return the compact input hint of a trusted schema (rule 4.3)."""
+    return _input(_SameObject(schema))
+
+
+def output_hint(schema: Mapping[str, Any] | None) -> str | None:
+    """Return the complete compact output hint of a trusted schema, or None (rule 7.2)."""
+    return None if schema is None else _output(_SameObject(schema))
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _input(same: _SameObject) -> str:
+    from toolcell.schema import hints  # noqa: PLC0415
+
+    return hints.input_hint(same.schema)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _output(same: _SameObject) -> str | None:
+    from toolcell.schema import hints  # noqa: PLC0415
+
+    return hints.output_hint(same.schema)

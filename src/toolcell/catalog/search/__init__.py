@@ -1,0 +1,1 @@
+"""Search over a snapshot: BM25F over names, owners, descriptions and parameters."""

@@ -1,0 +1,110 @@
+"""Owns what a query asks for: weighted terms, which of them are literal, and how many must match.
+
+Above: ranking. Below: `analysis`, `lexicon`, `synonyms`. Refuses to know: documents.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+from toolcell.catalog.search.analysis import CJK_RUN, pieces, word_terms, words
+from toolcell.catalog.search.lexicon import lexicon
+from toolcell.catalog.search.synonyms import synonyms
+
+MAX_QUERY: Final = 4_000
+SYNONYM_WEIGHT: Final = 0.3
+_MOST_EXPANDED: Final = 16
+_REPEAT_GAIN: Final = 0.5
+_LONG_QUERY: Final = 4
+_LEAST_MATCHED: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A query ready to rank.
+
+    Attributes:
+        literal: Weight of each term that is written in the query or translates a phrase of it.
+        expansions: Weight of each further term that stands for one of them.
+        concepts: For each term, a bit for every query word it comes from.
+        required: How many query words a document must match.
+    """
+
+    literal: dict[str, float]
+    expansions: dict[str, float]
+    concepts: dict[str, int]
+    required: int
+
+
+def parse(text: str) -> Query:
+    """Return the query in `text`, of which the first `MAX_QUERY` characters count."""
+    text = text[:MAX_QUERY]
+    counts: dict[str, int] = {}
+    concepts: dict[str, int] = {}
+    asked = _count_terms(text, counts, concepts)
+    literal = {
+        term: 1.0 if count == 1 else 1.0 + _REPEAT_GAIN * math.log(count)
+        for term, count in counts.items()
+    }
+    _translate(text, literal, concepts)
+    expansions = _expand(literal, concepts)
+    return Query(literal, expansions, concepts, _required(text, asked))
+
+
+def _count_terms(text: str, counts: dict[str, int], concepts: dict[str, int]) -> int:
+    """Count the terms of each word and mark which word they come from; return how many words."""
+    bit = 1
+    for word in words(text):
+        found = word_terms(word)
+        for term in found:
+            counts[term] = counts.get(term, 0) + 1
+        if found and not any(term in concepts for term in found):
+            parts = len(pieces(word)) if word.isascii() else 1
+            for index, term in enumerate(found):
+                # A compound (`readFile`) is as many words as it has pieces; its whole is all.
+                concepts[term] = bit << index if parts > 1 else bit
+            bit <<= max(1, len(found) if parts > 1 else 1)
+    return bit.bit_length() - 1
+
+
+def _translate(text: str, literal: dict[str, float], concepts: dict[str, int]) -> None:
+    for translation in lexicon().translate(text):
+        mask = 0
+        for word in words(translation.phrase):
+            for term in word_terms(word):
+                mask |= concepts.get(term, 0)
+        for word, weight in translation.words:
+            for term in word_terms(word):
+                if literal.get(term, 0.0) < weight:
+                    literal[term] = weight
+                concepts[term] = concepts.get(term, 0) | mask
+
+
+def _expand(literal: dict[str, float], concepts: dict[str, int]) -> dict[str, float]:
+    expansions: dict[str, float] = {}
+    if len(literal) > _MOST_EXPANDED:
+        return expansions
+    table = synonyms()
+    for term, weight in literal.items():
+        for other in table.get(term, ()):
+            if other in literal:
+                continue
+            expansions[other] = max(expansions.get(other, 0.0), SYNONYM_WEIGHT * weight)
+            concepts[other] = concepts.get(other, 0) | concepts.get(term, 0)
+    return expansions
+
+
+def _required(text: str, asked: int) -> int:
+    """Return how many query words must match (SR-06).
+
+    One, but two of a query with four or more content words, and two of a lone identifier of
+    several parts (`slack_channel`): one common word alone is chance.
+    """
+    if asked >= _LONG_QUERY:
+        return _LEAST_MATCHED
+    lone = text.strip()
+    if asked >= _LEAST_MATCHED and not any(map(str.isspace, lone)) and not CJK_RUN.search(lone):
+        return _LEAST_MATCHED
+    return 1
