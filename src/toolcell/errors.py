@@ -4,6 +4,8 @@ Above: everything. Below: the standard library. Refuses to know: where an error 
 
     ToolcellError
     ├── ConfigError            operator   a config value, named by its path
+    ├── ToolDefinitionError    operator   a function or value that cannot become a tool
+    ├── SchemaError            operator   a JSON Schema that cannot be used, and where in it
     ├── PluginError            operator   a plugin that cannot be loaded or registered
     ├── SessionError           operator   the session store cannot read or write
     ├── McpError               operator   a server that cannot be started, reached or understood
@@ -79,6 +81,22 @@ class ConfigError(ToolcellError):
     """A config value that cannot be accepted; `path` is dotted: `tools.codeMode.enabled`."""
 
     code = "config"
+
+    def __init__(self, message: str, *, path: str = "") -> None:
+        super().__init__(f"{path}: {message}" if path else message)
+        self.path = path
+
+
+class ToolDefinitionError(ToolcellError):
+    """A function, type or value that cannot become a tool; raised where the tool is made."""
+
+    code = "tool_definition"
+
+
+class SchemaError(ToolcellError):
+    """A JSON Schema that cannot be used; `path` is where in it, dotted: `properties.a.type`."""
+
+    code = "schema"
 
     def __init__(self, message: str, *, path: str = "") -> None:
         super().__init__(f"{path}: {message}" if path else message)
