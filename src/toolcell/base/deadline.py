@@ -41,6 +41,12 @@ class Deadline:
         """Whether it stands still at the moment."""
         return self._pauses > 0
 
+    def restart(self, seconds: float) -> None:
+        """Run `seconds` anew from now on; open pauses go on holding it."""
+        now = self._clock.monotonic()
+        self._ends_at = now + seconds
+        self._paused_at = now
+
     @contextmanager
     def pause(self) -> Iterator[None]:
         """Hold the budget still for the body of the `with` statement."""

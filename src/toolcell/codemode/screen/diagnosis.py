@@ -1,0 +1,31 @@
+"""Owns the explanation of a syntax error: TypeScript, or a fault with its place.
+
+The engine has already refused the program as a whole, so no tool was called (rule 3.2, BEHAVIOURS
+86 and 89).
+
+Above: `codemode.faults`. Below: `screen.syntax`. Refuses to know: executors.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from toolcell.codemode.screen.syntax import parses_as_typescript
+
+TYPESCRIPT: Final = (
+    "SyntaxError at {place}: {detail}. This is TypeScript-only syntax and Code Mode accepts "
+    "JavaScript only: leave out type annotations, interfaces, enums, `as` and generics, and use "
+    "API.read(...) for tool types. No tools were dispatched; submit plain JavaScript."
+)
+SYNTAX: Final = (
+    "SyntaxError at {place}: {detail}. No tools were dispatched; correct the JavaScript source and "
+    "submit it again."
+)
+MAX_DETAIL: Final = 240
+
+
+def syntax_error(source: str, detail: str, *, filename: str, line: int, column: int) -> str:
+    """Return the text for a program the engine could not parse; line and column count from 1."""
+    short = " ".join(detail.split())[:MAX_DETAIL].rstrip(". ")
+    template = TYPESCRIPT if parses_as_typescript(source) else SYNTAX
+    return template.format(place=f"{filename}:{line}:{column}", detail=short)
