@@ -1,0 +1,86 @@
+"""Owns the tools a server is published as: one per listed tool, and the four operations.
+
+Operations are tools of kind `mcp-operation` named `$resources.list`, `$resources.read`,
+`$prompts.list` and `$prompts.get`; they exist when the server has the capability, pass the gate
+like any call, and are never searched, counted or indexed (DESIGN, knot 4).
+
+Above: the connection. Below: `tools.tool`, the listing. Refuses to know: the MCP SDK.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, TypeAlias
+
+from toolcell.sources.mcp.listing import OPERATION_PREFIX, ListedTool
+from toolcell.tools.tool import Execute, Group, McpOrigin, SourcedTool, Tool, ToolKind
+
+Operation: TypeAlias = Literal["resources.list", "resources.read", "prompts.list", "prompts.get"]
+
+_TEXT = {"type": "string"}
+_OPERATIONS: Mapping[Operation, tuple[str, dict[str, Any]]] = {
+    "resources.list": (
+        "List the server's resources.",
+        {"type": "object", "properties": {"cursor": _TEXT}},
+    ),
+    "resources.read": (
+        "Read one resource by its uri.",
+        {"type": "object", "properties": {"uri": _TEXT}, "required": ["uri"]},
+    ),
+    "prompts.list": (
+        "List the server's prompts.",
+        {"type": "object", "properties": {"cursor": _TEXT}},
+    ),
+    "prompts.get": (
+        "Get one prompt by its name, filled in with arguments.",
+        {
+            "type": "object",
+            "properties": {
+                "name": _TEXT,
+                "arguments": {"type": "object", "additionalProperties": _TEXT},
+            },
+            "required": ["name"],
+        },
+    ),
+}
+
+
+def operations_of(*, resources: bool, prompts: bool) -> tuple[Operation, ...]:
+    """Return the operations a server with these capabilities has."""
+    found: list[Operation] = []
+    if resources:
+        found += ["resources.list", "resources.read"]
+    if prompts:
+        found += ["prompts.list", "prompts.get"]
+    return tuple(found)
+
+
+def listed_tool(server: str, listed: ListedTool, execute: Execute) -> SourcedTool:
+    """Return a listed tool as `mcp:<server>:<name>`. Its output schema is no contract (rule 7.3)."""
+    tool = Tool(
+        name=listed.name,
+        description=listed.description,
+        label=listed.title,
+        parameters=listed.parameters,
+        execute=execute,
+    )
+    return _sourced(tool, McpOrigin(server=server, tool=listed.wire_name))
+
+
+def operation_tool(
+    server: str, operation: Operation, execute: Callable[[Operation], Execute]
+) -> SourcedTool:
+    """Return an operation as `mcp:<server>:$<operation>`."""
+    description, parameters = _OPERATIONS[operation]
+    tool = Tool(
+        name=OPERATION_PREFIX + operation,
+        description=description,
+        parameters=parameters,
+        execute=execute(operation),
+        kind=ToolKind.MCP_OPERATION,
+    )
+    return _sourced(tool, McpOrigin(server=server, tool=tool.name, operation=operation))
+
+
+def _sourced(tool: Tool, origin: McpOrigin) -> SourcedTool:
+    return SourcedTool(tool=tool, source="mcp", owner=origin.server, group=Group.MCP, mcp=origin)
