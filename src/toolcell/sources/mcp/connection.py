@@ -157,7 +157,7 @@ class Connection:
             try:
                 await self._connect_and_serve(ended)
             # The one border where whatever a server makes the SDK raise becomes its state.
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001
                 self._failed(reason_of(error, ended))
             if self._around.clock.monotonic() - began > STABLE_SECONDS:
                 pause = self._around.retry.first

@@ -54,7 +54,7 @@ def schema_problem(schema: Any) -> str | None:
 def _meta_problem(schema: Mapping[str, Any]) -> str | None:
     draft = schema.get("$schema")
     known = isinstance(draft, str) and draft.rstrip("#") in _DRAFTS
-    checked = schema if known else {key: value for key, value in schema.items() if key != "$schema"}
+    checked = {key: value for key, value in schema.items() if known or key != "$schema"}
     try:
         jsonschema_rs.meta.validate(checked)
     except jsonschema_rs.ValidationError as error:

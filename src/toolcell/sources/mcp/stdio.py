@@ -223,6 +223,6 @@ async def _stop(process: Process) -> None:
 async def _exits_within(process: Process, seconds: float) -> bool:
     """Poll: `wait()` also waits for the pipes, which a grandchild may hold open."""
     with anyio.move_on_after(seconds):
-        while process.returncode is None:
+        while process.returncode is None:  # noqa: ASYNC110  nothing sets an event at its death
             await anyio.sleep(_POLL)
     return process.returncode is not None

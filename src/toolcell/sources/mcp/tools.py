@@ -56,7 +56,7 @@ def operations_of(*, resources: bool, prompts: bool) -> tuple[Operation, ...]:
 
 
 def listed_tool(server: str, listed: ListedTool, execute: Execute) -> SourcedTool:
-    """Return a listed tool as `mcp:<server>:<name>`. Its output schema is no contract (rule 7.3)."""
+    """Return a listed tool as `mcp:<server>:<name>`; its output schema is dropped (rule 7.3)."""
     tool = Tool(
         name=listed.name,
         description=listed.description,
