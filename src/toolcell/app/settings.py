@@ -1,0 +1,114 @@
+"""Owns reading the config tree into the values that lower rooms take.
+
+Above: `app.runtime`. Below: `config`, `policy`, `providers`, `sources`. No behaviour of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from toolcell.config.env import expand, home
+from toolcell.config.resolve import agent_setting
+from toolcell.config.tools_tree import ToolPolicySettings
+from toolcell.config.tree import Config
+from toolcell.policy.approvals import ASK_BEFORE_SHELL, ApprovalRule, ApprovalRules
+from toolcell.policy.rules import EffectivePolicy, ToolPolicy, effective
+from toolcell.providers.registry import Endpoint
+from toolcell.sources.mcp.settings import McpServerSettings, parse_server
+
+DEFAULT_MAX_TURNS = 50
+
+
+def policy_of(config: Config, agent_id: str, *, sandboxed: bool) -> EffectivePolicy:
+    """Return the policy of a run: the global layer, the agent's, and the sandbox's."""
+    entry = config.agents.entries.get(agent_id)
+    own = _layer(entry.tools) if entry is not None else None
+    sandbox = _layer(config.tools.sandbox.tools) if sandboxed else None
+    return effective(_layer(config.tools), own, sandbox)
+
+
+def approval_rules_of(config: Config) -> ApprovalRules:
+    """Return the configured rules; the last one asks before the shell tool runs."""
+    rules = [
+        ApprovalRule(
+            tool=rule.tool,
+            decision=rule.decision,
+            agent=rule.agent,
+            arguments=rule.arguments,
+            reason=rule.reason,
+        )
+        for rule in config.tools.approvals.rules
+    ]
+    return ApprovalRules((*rules, ASK_BEFORE_SHELL))
+
+
+def mcp_servers_of(
+    config: Config, more: Mapping[str, Mapping[str, Any]] | None = None
+) -> dict[str, McpServerSettings]:
+    """Return every MCP server; `more` comes from a library call and wins over the config."""
+    servers = {**config.mcp.servers, **(more or {})}
+    return {
+        name: parse_server(name, _expanded(mapping, f"mcp.servers.{name}"))
+        for name, mapping in servers.items()
+    }
+
+
+def endpoints_of(config: Config) -> dict[str, Endpoint]:
+    """Return every model endpoint."""
+    found = {}
+    for name, provider in config.models.providers.items():
+        path = f"models.providers.{name}"
+        key = provider.api_key
+        url = provider.base_url
+        found[name] = Endpoint(
+            api=provider.api,
+            base_url=None if url is None else expand(url, path=f"{path}.baseUrl"),
+            api_key=None if key is None else expand(key, path=f"{path}.apiKey"),
+        )
+    return found
+
+
+def sessions_path_of(config: Config) -> Path:
+    """Return the session database's path."""
+    given = config.sessions.path
+    return Path(given).expanduser() if given is not None else home() / "sessions.db"
+
+
+def workspace_of(config: Config, agent_id: str) -> Path:
+    """Return the folder an agent's file tools work in."""
+    given = agent_setting(config, agent_id, "workspace")
+    return Path(given).expanduser() if given is not None else Path.cwd()
+
+
+def max_turns_of(config: Config, agent_id: str) -> int:
+    """Return how many model calls one run of an agent may make."""
+    given = agent_setting(config, agent_id, "max_turns")
+    return int(given) if given is not None else DEFAULT_MAX_TURNS
+
+
+def _layer(settings: ToolPolicySettings) -> ToolPolicy:
+    return ToolPolicy(
+        allow=None if settings.allow is None else tuple(settings.allow),
+        deny=tuple(settings.deny),
+        also_allow=tuple(settings.also_allow),
+        profile=settings.profile,
+    )
+
+
+def _expanded(value: Any, path: str) -> Any:
+    """Return `value` with `${NAME}` replaced in the texts of `env` and `headers`."""
+    if not isinstance(value, Mapping):
+        return value
+    return {
+        key: (
+            {
+                name: expand(text, path=f"{path}.{key}.{name}") if isinstance(text, str) else text
+                for name, text in item.items()
+            }
+            if key in {"env", "headers"} and isinstance(item, Mapping)
+            else item
+        )
+        for key, item in value.items()
+    }
