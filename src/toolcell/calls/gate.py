@@ -1,0 +1,321 @@
+"""Owns the gate: the only doorway through which any tool runs (rules 8.1, 8.3; DESIGN, knot 1).
+
+    admit → before hooks → input contract → approval → turn → body → after hooks → output contract
+
+and one start and one end on record for each admitted call, however it ends.
+
+Above: `RunCatalog`, code mode, the agent loop. Below: the steps, each in a file of its own.
+Refuses to know: catalogs, cells, providers. Control tools get hooks and a record; they check their
+own arguments, match no approval rule and take no turn, so a nested call never waits for its cell.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import Any, Final
+
+import anyio
+
+from toolcell.base.clock import SYSTEM_CLOCK, Clock
+from toolcell.base.jsontext import dumps, loads
+from toolcell.calls.approvals import ApprovalDesk
+from toolcell.calls.cancellation import asked_to_stop
+from toolcell.calls.contracts import Contracts, check_object, check_output
+from toolcell.calls.failures import tool_failure
+from toolcell.calls.hooks import NO_HOOKS, HookRunner, hook_view
+from toolcell.calls.invocation import Invocation
+from toolcell.calls.record import CallRecord, Recorder, Status
+from toolcell.calls.redaction import NO_SECRETS, Redactor
+from toolcell.calls.results import accepted, error_text, event_copy, plain_details
+from toolcell.calls.schedule import RunSchedule
+from toolcell.errors import CallError
+from toolcell.policy.approvals import ApprovalRules
+from toolcell.protocol.approvals import Approver, NoApprover
+from toolcell.protocol.hooks import AfterToolCall, BeforeToolCall, Hooks
+from toolcell.protocol.sink import NullSink, Sink
+from toolcell.schema.validation import Validator
+from toolcell.tools.content import MISSING, ToolResult
+from toolcell.tools.tool import ToolContext
+
+MAX_IDLE_RUNS: Final = 4096
+"""How many runs' numbering is remembered; the least recently used idle run is forgotten first."""
+
+NO_RULES: Final = ApprovalRules()
+NOBODY: Final = NoApprover()
+NOWHERE: Final = NullSink()
+
+
+class Gate:
+    """Runs tool calls. One per runtime; safe to use from many tasks of one event loop.
+
+    Args:
+        hooks: The operator's hooks; None when they could not be had: every call is then blocked.
+        approver: Asks a person; by default nobody answers, which is a no.
+        approvals: Which calls need asking.
+        sink: Takes the events.
+        clock: For durations and timestamps.
+        redactor: Masks secrets in the events, never in what the caller gets.
+    """
+
+    def __init__(
+        self,
+        *,
+        hooks: Hooks | None = NO_HOOKS,
+        approver: Approver = NOBODY,
+        approvals: ApprovalRules = NO_RULES,
+        sink: Sink = NOWHERE,
+        clock: Clock = SYSTEM_CLOCK,
+        redactor: Redactor = NO_SECRETS,
+    ) -> None:
+        self._recorder = Recorder(sink, clock, redactor)
+        self._hooks = HookRunner(hooks, self._recorder)
+        self._desk = ApprovalDesk(approver, approvals, self._recorder)
+        self._contracts = Contracts()
+        self._runs: OrderedDict[str, _Run] = OrderedDict()
+        self._active = 0
+        self._calls = 0
+
+    async def call(self, invocation: Invocation) -> ToolResult:
+        """Run one call.
+
+        A result that reports failure as a value (`is_error`) is returned, not raised. Cancelling
+        the caller cancels the tool body, and the record says `aborted`.
+
+        Raises:
+            CallError: there is no result; `code` and `effect` say why and whether the body ran.
+        """
+        run = self._run(invocation.scope.run_id)
+        run.started += 1
+        passage = _Passage(invocation, CallRecord(invocation, run.started, self._recorder))
+        self._active += 1
+        run.active += 1
+        try:
+            return await self._passed(passage, run)
+        except CallError as error:
+            await self._failed(passage, error)
+            raise
+        except BaseException:
+            await self._over(passage, "aborted", "the call was aborted", "aborted")
+            raise
+        finally:
+            run.active -= 1
+            self._active -= 1
+
+    def statistics(self) -> Mapping[str, int]:
+        """Return counts: calls so far, calls under way, open approvals, waiting turns, runs."""
+        return {
+            "calls": self._calls,
+            "active": self._active,
+            "open_approvals": self._desk.open,
+            "waiting_turns": sum(run.schedule.waiting for run in self._runs.values()),
+            "runs": len(self._runs),
+        }
+
+    def _run(self, run_id: str) -> _Run:
+        self._calls += 1
+        run = self._runs.get(run_id)
+        if run is not None:
+            self._runs.move_to_end(run_id)
+            return run
+        if len(self._runs) >= MAX_IDLE_RUNS:
+            idle = next((key for key, old in self._runs.items() if not old.active), None)
+            if idle is not None:
+                del self._runs[idle]
+        run = self._runs[run_id] = _Run()
+        return run
+
+    async def _passed(self, passage: _Passage, run: _Run) -> ToolResult:
+        """Take a call through every step; the record is ended here only when it completes."""
+        invocation = passage.invocation
+        validator = await self._prepared(passage)
+        if invocation.control:
+            result = await _body(passage)
+        else:
+            async with run.schedule.turn(alone=_alone(invocation)):
+                _authorised(passage)
+                result = await _body(passage)
+        if self._hooks.has_after:
+            result = await self._after(passage, result)
+        if validator is not None:
+            result = _checked(invocation, validator, result)
+        _authorised(passage)
+        self._completed(passage, result)
+        return result
+
+    async def _prepared(self, passage: _Passage) -> Validator | None:
+        """Do all that comes before the body; return what checks its details."""
+        invocation = passage.invocation
+        _authorised(passage)
+        check_object(invocation)
+        passage.arguments = _plain(invocation)
+        asks: tuple[str, ...] = ()
+        if self._hooks.has_before:
+            verdict = await self._hooks.before(invocation)
+            passage.view, asks = verdict.view, verdict.asks
+            passage.arguments = dict(verdict.view.arguments)
+        if invocation.control:
+            validator, reasons = None, asks
+        else:
+            self._contracts.check_input(invocation, passage.arguments)
+            validator = self._contracts.output(invocation)
+            reasons = self._desk.reasons(invocation, passage.arguments, asks)
+        passage.begin()
+        if reasons:
+            await self._desk.ask(invocation, passage.arguments, reasons)
+        return validator
+
+    async def _after(self, passage: _Passage, result: ToolResult) -> ToolResult:
+        passage.after_seen = True
+        status: Status = "failed" if result.is_error else "completed"
+        error = error_text(result) if result.is_error else None
+        details = None if result.details is MISSING else result.details
+        seen = passage.outcome(status, details=details, error=error)
+        replaced = await self._hooks.after(passage.invocation, seen)
+        if replaced is details:
+            return result
+        return ToolResult(
+            content=result.content,
+            details=plain_details(replaced, passage.invocation.subject),
+            is_error=result.is_error,
+            untrusted=result.untrusted,
+        )
+
+    def _completed(self, passage: _Passage, result: ToolResult) -> None:
+        copy = event_copy(result)
+        if result.is_error:
+            passage.record.end("failed", result=copy, error=error_text(result), code="tool_error")
+        else:
+            passage.record.end("completed", result=copy)
+
+    async def _failed(self, passage: _Passage, error: CallError) -> None:
+        status: Status = "failed"
+        if error.code == "aborted":
+            status = "aborted"
+        elif error.code == "blocked" and not passage.ran:
+            status = "blocked"
+        await self._over(passage, status, error.message, error.code)
+
+    async def _over(self, passage: _Passage, status: Status, error: str, code: str) -> None:
+        """Show the `after` hooks a call without a result, and end its record whatever they do."""
+        passage.begin()
+        try:
+            if self._hooks.has_after and not passage.after_seen:
+                seen = passage.outcome(status, error=error)
+                await self._hooks.after_failure(passage.invocation, seen)
+        finally:
+            passage.record.end(status, error=error, code=code)
+
+
+class _Run:
+    """What the gate remembers of one run."""
+
+    __slots__ = ("active", "schedule", "started")
+
+    def __init__(self) -> None:
+        self.schedule = RunSchedule()
+        self.started = 0
+        self.active = 0
+
+
+class _Passage:
+    """Where one call stands on its way through the gate."""
+
+    __slots__ = ("after_seen", "arguments", "invocation", "ran", "record", "view")
+
+    def __init__(self, invocation: Invocation, record: CallRecord) -> None:
+        self.invocation = invocation
+        self.record = record
+        self.arguments: dict[str, Any] = {}
+        self.view: BeforeToolCall | None = None
+        self.ran = False
+        self.after_seen = False
+
+    def begin(self) -> None:
+        """Record the start, with a copy of the arguments that the tool cannot reach."""
+        self.record.begin(loads(dumps(self.arguments)))
+
+    def outcome(
+        self, status: Status, *, details: Any = None, error: str | None = None
+    ) -> AfterToolCall:
+        """Return what `after` hooks are shown."""
+        return AfterToolCall(
+            before=self.view or hook_view(self.invocation, self.arguments),
+            status=status,
+            details=details,
+            error=error,
+            duration_ms=self.record.elapsed_ms,
+        )
+
+
+def _alone(invocation: Invocation) -> bool:
+    return invocation.sourced.tool.execution_mode == "sequential"
+
+
+def _authorised(passage: _Passage) -> None:
+    """Ask the caller's authority again (rule 8.1): it may have ended while the call waited."""
+    if passage.invocation.authority is None:
+        return
+    try:
+        passage.invocation.authority()
+    except CallError as error:
+        if passage.ran:
+            error.effect = "unknown"
+        raise
+
+
+def _plain(invocation: Invocation) -> dict[str, Any]:
+    """Return the arguments as data of the call's own."""
+    try:
+        plain: dict[str, Any] = loads(dumps(dict(invocation.arguments)))
+    except (TypeError, ValueError, RecursionError) as error:
+        msg = f'Invalid arguments for tool "{invocation.subject}": they are not JSON: {error}.'
+        raise CallError(
+            msg,
+            code="invalid_input",
+            effect="none",
+        ) from error
+    return plain
+
+
+async def _body(passage: _Passage) -> ToolResult:
+    """Run the tool's own code and take its result over."""
+    invocation = passage.invocation
+    context = ToolContext(
+        scope=invocation.scope,
+        call_id=invocation.call_id,
+        parent_id=invocation.parent_id,
+        deadline=None,
+        update=passage.record.update,
+    )
+    passage.ran = True
+    try:
+        returned = await invocation.sourced.tool.execute(passage.arguments, context)
+    except CallError:
+        raise
+    except (Exception, SystemExit) as error:
+        await anyio.lowlevel.checkpoint_if_cancelled()
+        raise tool_failure(error, invocation, passage.arguments) from error
+    except anyio.get_cancelled_exc_class() as error:
+        if asked_to_stop():
+            raise
+        raise tool_failure(_StrayCancellationError(), invocation, passage.arguments) from error
+    return accepted(returned, invocation.subject)
+
+
+class _StrayCancellationError(Exception):
+    """Stands for a cancellation that nobody asked for."""
+
+    def __str__(self) -> str:
+        return "the tool was cancelled from within"
+
+
+def _checked(invocation: Invocation, validator: Validator, result: ToolResult) -> ToolResult:
+    """Hold a result to its output contract; a bare failure becomes an error instead.
+
+    A program that was promised a type never gets an error envelope in its place.
+    """
+    if result.is_error and result.details is MISSING:
+        raise CallError(error_text(result), code="tool_error", untrusted=result.untrusted)
+    check_output(invocation, validator, result.details)
+    return result

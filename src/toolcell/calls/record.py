@@ -1,0 +1,157 @@
+"""Owns `CallRecord`: one start and one end for each admitted call, whatever happens (rule 8.3).
+
+Above: the gate. Below: `protocol.events`, `redaction`. Refuses to know: why a call ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, Literal
+
+from toolcell.base.clock import Clock
+from toolcell.base.jsontext import dumps, loads, utf8_length
+from toolcell.calls.invocation import Invocation
+from toolcell.calls.redaction import Redactor
+from toolcell.protocol.events import CallEnded, CallStarted, CallUpdated, Diagnostic, Event
+from toolcell.protocol.sink import Sink
+
+Status = Literal["completed", "failed", "blocked", "aborted"]
+
+MAX_UPDATE_BYTES: Final = 65_536
+
+
+class Recorder:
+    """Where facts go: the sink, the clock that stamps them, the redactor that masks them."""
+
+    __slots__ = ("clock", "redactor", "sink")
+
+    def __init__(self, sink: Sink, clock: Clock, redactor: Redactor) -> None:
+        self.sink = sink
+        self.clock = clock
+        self.redactor = redactor
+
+    def emit(self, event: Event) -> None:
+        """Hand an event, already masked, to the sink."""
+        self.sink.emit(event)
+
+    def warn(self, invocation: Invocation, message: str) -> None:
+        """Tell the operator about something that the caller is not told in full."""
+        self.emit(
+            Diagnostic(
+                at=self.clock.wall(),
+                level="error",
+                subject=invocation.subject,
+                message=self.redactor.text(message),
+                scope=invocation.scope,
+            )
+        )
+
+
+class CallRecord:
+    """The record of one call. Ending it again changes nothing.
+
+    Args:
+        invocation: The call.
+        number: Its number in dispatch order within the run, from 1.
+        recorder: Where facts go.
+    """
+
+    __slots__ = ("_began", "_ended", "_invocation", "_number", "_recorder", "_t0")
+
+    def __init__(self, invocation: Invocation, number: int, recorder: Recorder) -> None:
+        self._invocation = invocation
+        self._number = number
+        self._recorder = recorder
+        self._began = False
+        self._ended = False
+        self._t0 = recorder.clock.monotonic()
+
+    @property
+    def elapsed_ms(self) -> float:
+        """Milliseconds since the call was admitted, waiting for a person or a slot included."""
+        return (self._recorder.clock.monotonic() - self._t0) * 1000.0
+
+    def begin(self, arguments: Any) -> None:
+        """Record the start, with the arguments as the tool gets them. `arguments` is kept."""
+        if self._began:
+            return
+        self._began = True
+        invocation, recorder = self._invocation, self._recorder
+        recorder.emit(
+            CallStarted(
+                scope=invocation.scope,
+                at=recorder.clock.wall(),
+                call_id=invocation.call_id,
+                parent_id=invocation.parent_id,
+                tool_id=invocation.sourced.id,
+                tool_name=invocation.sourced.tool.name,
+                source=invocation.sourced.source,
+                arguments=recorder.redactor.value(arguments),
+                started=self._number,
+            )
+        )
+
+    def update(self, value: Any) -> None:
+        """Record progress and pass it on; ignored once the call is over.
+
+        Raises:
+            ValueError: the value is not JSON, or takes more than 64 KiB.
+        """
+        if self._ended:
+            return
+        try:
+            text = dumps(value)
+        except (TypeError, ValueError, RecursionError) as error:
+            msg = f"a progress update must be JSON: {error}"
+            raise ValueError(msg) from error
+        if utf8_length(text) > MAX_UPDATE_BYTES:
+            msg = f"a progress update may take {MAX_UPDATE_BYTES} bytes, not {utf8_length(text)}"
+            raise ValueError(msg)
+        invocation, recorder = self._invocation, self._recorder
+        recorder.emit(
+            CallUpdated(
+                scope=invocation.scope,
+                at=recorder.clock.wall(),
+                call_id=invocation.call_id,
+                parent_id=invocation.parent_id,
+                update=recorder.redactor.value(loads(text)),
+            )
+        )
+        if invocation.on_update is not None:
+            invocation.on_update(loads(text))
+
+    def end(
+        self,
+        status: Status,
+        *,
+        result: Any = None,
+        error: str | None = None,
+        code: str | None = None,
+    ) -> None:
+        """Record the end. `result` is kept, so it must be a copy of the caller's."""
+        if self._ended:
+            return
+        self._ended = True
+        invocation, recorder = self._invocation, self._recorder
+        redactor = recorder.redactor
+        recorder.emit(
+            CallEnded(
+                scope=invocation.scope,
+                at=recorder.clock.wall(),
+                call_id=invocation.call_id,
+                parent_id=invocation.parent_id,
+                tool_id=invocation.sourced.id,
+                tool_name=invocation.sourced.tool.name,
+                status=status,
+                duration_ms=self.elapsed_ms,
+                result=redactor.value(result),
+                error=None if error is None else redactor.text(error),
+                code=code,
+            )
+        )
+
+
+def detached(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a copy of plain JSON arguments, for someone who might change it."""
+    copy: dict[str, Any] = loads(dumps(arguments))
+    return copy
