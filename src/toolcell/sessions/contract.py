@@ -1,0 +1,60 @@
+"""Owns the port of a session store.
+
+Above: the agent loop, the library face, the CLI. Below: `protocol`, `records`, `projections`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from toolcell.protocol.events import Event
+from toolcell.protocol.messages import Message
+from toolcell.sessions.listing import SessionInfo
+from toolcell.sessions.projections import CallNode
+from toolcell.sessions.records import Record
+
+MAX_VALUE_BYTES = 256 << 10
+"""Arguments, results, code and errors are recorded up to about this size each."""
+
+
+class Sessions(Protocol):
+    """Keeps events and reads them back. It is a `Sink`; reads see everything emitted before."""
+
+    def emit(self, event: Event) -> None:
+        """Take one event; never blocks, never raises."""
+        ...
+
+    async def flush(self) -> None:
+        """Return when everything emitted so far is committed.
+
+        Raises:
+            SessionError: something could not be written; says what and why.
+        """
+        ...
+
+    async def history(self, session_id: str) -> tuple[Message, ...]:
+        """Return the conversation; empty for an unknown session."""
+        ...
+
+    async def events(
+        self, session_id: str, *, after: int = 0, limit: int | None = None
+    ) -> Sequence[Record]:
+        """Return records in order, from behind the record `after`."""
+        ...
+
+    async def tree(self, session_id: str) -> tuple[CallNode, ...]:
+        """Return the tool calls of a session, nested ones under their parent (rule 8.3)."""
+        ...
+
+    async def list_sessions(self, *, limit: int = 100) -> Sequence[SessionInfo]:
+        """Return sessions, the last used first."""
+        ...
+
+    async def show(self, session_id: str) -> dict[str, Any]:
+        """Return `{session, transcript, calls}` as plain JSON data.
+
+        Raises:
+            SessionError: there is no such session.
+        """
+        ...

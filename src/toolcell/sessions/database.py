@@ -1,0 +1,231 @@
+"""Owns the SQLite file: opening it, its schema and migrations, reading and writing records.
+
+Several processes may have one file open: WAL, immediate transactions, a busy time-out. A commit
+that returned survives the death of the process at any point (`synchronous=NORMAL`: only a power cut
+may take back the last commits; the file is sound in any case).
+
+Above: `store`. Below: `sqlite3`, `records`. Refuses to know: threads, asyncio.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from toolcell.errors import SessionError
+from toolcell.sessions.listing import SessionInfo
+from toolcell.sessions.records import Record
+
+BUSY_SECONDS: Final = 30.0
+"""How long to wait for another process that is writing."""
+
+MIGRATIONS: Final[tuple[str, ...]] = (
+    """
+    CREATE TABLE sessions (
+        session_id TEXT PRIMARY KEY,
+        session_key TEXT NOT NULL,
+        agent_id TEXT NOT NULL,
+        created_at REAL NOT NULL,
+        updated_at REAL NOT NULL,
+        last_seq INTEGER NOT NULL
+    ) WITHOUT ROWID;
+    CREATE TABLE events (
+        seq INTEGER PRIMARY KEY AUTOINCREMENT,
+        session_id TEXT,
+        run_id TEXT,
+        type TEXT NOT NULL,
+        at REAL NOT NULL,
+        call_id TEXT,
+        parent_id TEXT,
+        body TEXT NOT NULL
+    );
+    CREATE INDEX events_by_session ON events (session_id, seq);
+    CREATE INDEX events_by_type ON events (session_id, type, seq);
+    """,
+)
+"""Each brings the file from version n to n + 1 (`PRAGMA user_version`). Append only."""
+
+_INSERT = (
+    "INSERT INTO events (session_id, run_id, type, at, call_id, parent_id, body) "
+    "VALUES (?, ?, ?, ?, ?, ?, ?)"
+)
+_TOUCH = (
+    "INSERT INTO sessions (session_id, session_key, agent_id, created_at, updated_at, last_seq) "
+    "VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT (session_id) DO UPDATE SET "
+    "updated_at = max(updated_at, ?5), last_seq = max(last_seq, ?6)"
+)
+_LIST = (
+    "SELECT s.session_id, s.session_key, s.agent_id, s.created_at, s.updated_at, "
+    "(SELECT count(*) FROM events e WHERE e.session_id = s.session_id AND e.type = 'message'), "
+    "(SELECT count(DISTINCT e.run_id) FROM events e WHERE e.session_id = s.session_id) "
+    "FROM sessions s WHERE ?1 IS NULL OR s.session_id = ?1 ORDER BY s.last_seq DESC LIMIT ?2"
+)
+
+
+class Database:
+    """One connection. Used by one thread at a time."""
+
+    def __init__(self, path: Path) -> None:
+        """Open the file, making it and bringing its schema up to date where needed.
+
+        Raises:
+            SessionError: it cannot be opened, is no database, or is from a newer toolcell.
+        """
+        self._path = path
+        with self._errors("open"):
+            _make_private(path)
+            self._connection = sqlite3.connect(
+                path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+            )
+        try:
+            with self._errors("open"):
+                self._connection.execute("PRAGMA journal_mode = WAL")
+                self._connection.execute("PRAGMA synchronous = NORMAL")
+                self._migrate()
+        except SessionError:
+            self._connection.close()
+            raise
+
+    def write(self, records: Sequence[Record]) -> None:
+        """Write records in one transaction: all or none.
+
+        Raises:
+            SessionError: the file cannot be written.
+        """
+        with self._errors("write"), self._transaction():
+            touched: dict[str, tuple[Record, float, int]] = {}
+            for record in records:
+                row = (
+                    record.session_id,
+                    record.run_id,
+                    record.type,
+                    record.at,
+                    record.call_id,
+                    record.parent_id,
+                    record.body,
+                )
+                seq = self._connection.execute(_INSERT, row).lastrowid or 0
+                if record.session_id is not None:
+                    first, *_ = touched.get(record.session_id, (record,))
+                    touched[record.session_id] = (first, record.at, seq)
+            for session_id, (first, at, seq) in touched.items():
+                self._connection.execute(
+                    _TOUCH, (session_id, first.session_key, first.agent_id, first.at, at, seq)
+                )
+
+    def read(
+        self,
+        session_id: str,
+        *,
+        types: Iterable[str] | None = None,
+        after: int = 0,
+        limit: int | None = None,
+    ) -> tuple[Record, ...]:
+        """Return records of a session in order."""
+        wanted = tuple(types) if types is not None else None
+        of_type = f"AND type IN ({', '.join('?' * len(wanted))})" if wanted is not None else ""
+        query = (
+            "SELECT seq, session_id, run_id, type, at, call_id, parent_id, body FROM events "  # noqa: S608 - only question marks are put in
+            f"WHERE session_id = ? AND seq > ? {of_type} ORDER BY seq LIMIT ?"
+        )
+        values = (session_id, after, *(wanted or ()), -1 if limit is None else limit)
+        with self._errors("read"):
+            rows = self._connection.execute(query, values).fetchall()
+        return tuple(
+            Record(
+                seq=seq,
+                session_id=session,
+                run_id=run,
+                type=kind,
+                at=at,
+                call_id=call,
+                parent_id=parent,
+                body=body,
+            )
+            for seq, session, run, kind, at, call, parent, body in rows
+        )
+
+    def sessions(self, *, session_id: str | None = None, limit: int = 100) -> list[SessionInfo]:
+        """Return sessions, the last used first; only `session_id` where it is given."""
+        with self._errors("read"):
+            rows = self._connection.execute(_LIST, (session_id, limit)).fetchall()
+        return [
+            SessionInfo(
+                session_id=row[0],
+                session_key=row[1],
+                agent_id=row[2],
+                created_at=row[3],
+                updated_at=row[4],
+                messages=row[5],
+                runs=row[6],
+            )
+            for row in rows
+        ]
+
+    def close(self) -> None:
+        """Close the connection; the last one to close folds the WAL back in."""
+        self._connection.close()
+
+    def _migrate(self) -> None:
+        if self._version() == len(MIGRATIONS):
+            return
+        with self._transaction():
+            # Read again under the lock: another process may have just done it.
+            version = self._version()
+            if version > len(MIGRATIONS):
+                message = (
+                    f"session store {str(self._path)!r} has version {version}, made by a newer "
+                    f"toolcell (this one knows {len(MIGRATIONS)}); update toolcell, or name "
+                    "another file in sessions.path"
+                )
+                raise SessionError(message)
+            for script in MIGRATIONS[version:]:
+                for statement in filter(str.strip, script.split(";")):
+                    self._connection.execute(statement)
+            self._connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+
+    def _version(self) -> int:
+        return int(self._connection.execute("PRAGMA user_version").fetchone()[0])
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+            raise
+        self._connection.execute("COMMIT")
+
+    @contextmanager
+    def _errors(self, doing: str) -> Iterator[None]:
+        try:
+            yield
+        except (sqlite3.Error, OSError) as error:
+            place = f"session store {str(self._path)!r}"
+            message = f"cannot {doing} {place}: {error}; {_remedy(error)}"
+            raise SessionError(message) from error
+
+
+def _make_private(path: Path) -> None:
+    """Make the file readable by its owner only: it holds conversations."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+
+
+def _remedy(error: sqlite3.Error | OSError) -> str:
+    text = str(error)
+    if "not a database" in text:
+        return "the file is something else; name another one in sessions.path"
+    if "malformed" in text:
+        return "the file is damaged; move it away, a new one is made"
+    if "locked" in text:
+        return f"another process has been writing for {BUSY_SECONDS:.0f} seconds; try again"
+    if "full" in text:
+        return "free some disk space"
+    return "check the folder and its permissions, or name another file in sessions.path"

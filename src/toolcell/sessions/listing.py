@@ -1,0 +1,53 @@
+"""Owns what is said of a session: a line in a listing, and the whole of it for `sessions show`.
+
+Above: the stores. Below: `projections`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from toolcell.errors import SessionError
+from toolcell.sessions.projections import call_tree, transcript
+from toolcell.sessions.records import Record
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionInfo:
+    """One session in a listing; times are Unix seconds."""
+
+    session_id: str
+    session_key: str
+    agent_id: str
+    created_at: float
+    updated_at: float
+    messages: int
+    runs: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON data."""
+        return {
+            "sessionId": self.session_id,
+            "sessionKey": self.session_key,
+            "agentId": self.agent_id,
+            "createdAt": self.created_at,
+            "updatedAt": self.updated_at,
+            "messages": self.messages,
+            "runs": self.runs,
+        }
+
+
+def shown(info: SessionInfo, records: Sequence[Record]) -> dict[str, Any]:
+    """Return what `show` says of a session."""
+    return {
+        "session": info.to_dict(),
+        "transcript": transcript(records),
+        "calls": [node.to_dict() for node in call_tree(records)],
+    }
+
+
+def unknown_session(session_id: str) -> SessionError:
+    """Return the error for a session that is not there."""
+    return SessionError(f"no session {session_id!r}; `toolcell sessions list` shows what there is")

@@ -1,0 +1,83 @@
+"""Owns the session store that forgets: for tests and one-off runs.
+
+Above: whoever needs no file. Below: `records`, `projections`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from toolcell.protocol.events import Event
+from toolcell.protocol.messages import Message
+from toolcell.sessions.contract import MAX_VALUE_BYTES
+from toolcell.sessions.listing import SessionInfo, shown, unknown_session
+from toolcell.sessions.projections import CallNode, call_tree, history
+from toolcell.sessions.records import Record, to_record
+
+
+class MemorySessions:
+    """Keeps events in a list."""
+
+    def __init__(self, *, max_value_bytes: int = MAX_VALUE_BYTES) -> None:
+        self._limit = max_value_bytes
+        self._records: list[Record] = []
+
+    def emit(self, event: Event) -> None:
+        """Take one event."""
+        record = to_record(event, self._limit)
+        self._records.append(replace(record, seq=len(self._records) + 1))
+
+    async def flush(self) -> None:
+        """Nothing is pending."""
+
+    async def history(self, session_id: str) -> tuple[Message, ...]:
+        """Return the conversation; empty for an unknown session."""
+        return history(self._of(session_id))
+
+    async def events(
+        self, session_id: str, *, after: int = 0, limit: int | None = None
+    ) -> Sequence[Record]:
+        """Return records in order, from behind the record `after`."""
+        return tuple(r for r in self._of(session_id) if r.seq > after)[:limit]
+
+    async def tree(self, session_id: str) -> tuple[CallNode, ...]:
+        """Return the tool calls of a session, nested ones under their parent."""
+        return call_tree(self._of(session_id))
+
+    async def list_sessions(self, *, limit: int = 100) -> Sequence[SessionInfo]:
+        """Return sessions, the last used first."""
+        by_id: dict[str, list[Record]] = {}
+        for record in self._records:
+            if record.session_id is not None:
+                by_id.setdefault(record.session_id, []).append(record)
+        last_first = sorted(by_id.values(), key=lambda records: -records[-1].seq)
+        return tuple(_info(records) for records in last_first[:limit])
+
+    async def show(self, session_id: str) -> dict[str, Any]:
+        """Return `{session, transcript, calls}` as plain JSON data.
+
+        Raises:
+            SessionError: there is no such session.
+        """
+        records = self._of(session_id)
+        if not records:
+            raise unknown_session(session_id)
+        return shown(_info(records), records)
+
+    def _of(self, session_id: str) -> list[Record]:
+        return [record for record in self._records if record.session_id == session_id]
+
+
+def _info(records: Sequence[Record]) -> SessionInfo:
+    first, last = records[0], records[-1]
+    return SessionInfo(
+        session_id=first.session_id or "",
+        session_key=first.session_key or "",
+        agent_id=first.agent_id or "",
+        created_at=first.at,
+        updated_at=last.at,
+        messages=sum(record.type == "message" for record in records),
+        runs=len({record.run_id for record in records}),
+    )

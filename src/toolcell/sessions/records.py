@@ -1,0 +1,170 @@
+"""Owns the stored form of an event: one flat record, bounded, always valid JSON and UTF-8.
+
+Above: the stores, the projections. Below: `protocol.events`. Refuses to know: SQLite.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Final
+
+from toolcell.base.jsontext import dumps, loads
+from toolcell.protocol.events import (
+    ApprovalAnswered,
+    ApprovalRequested,
+    CallEnded,
+    CallStarted,
+    CallUpdated,
+    CellEnded,
+    CellParked,
+    CellStarted,
+    Diagnostic,
+    Event,
+    MessageAdded,
+    ModelCalled,
+    RunEnded,
+    RunStarted,
+)
+from toolcell.protocol.messages import Message, ToolCall, Usage
+from toolcell.sessions.bounds import bounded
+
+EVENT_NAMES: Final[Mapping[type, str]] = {
+    RunStarted: "run_started",
+    RunEnded: "run_ended",
+    MessageAdded: "message",
+    ModelCalled: "model_called",
+    CallStarted: "call_started",
+    CallUpdated: "call_updated",
+    CallEnded: "call_ended",
+    ApprovalRequested: "approval_requested",
+    ApprovalAnswered: "approval_answered",
+    CellStarted: "cell_started",
+    CellParked: "cell_parked",
+    CellEnded: "cell_ended",
+    Diagnostic: "diagnostic",
+}
+"""What each kind of event is called in the database. Names are never reused."""
+
+_OWN_COLUMNS = frozenset({"scope", "at", "call_id", "parent_id"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """One stored event.
+
+    Attributes:
+        seq: Its place in the store; 0 until it is stored.
+        type: A name of `EVENT_NAMES`.
+        at: Unix seconds.
+        body: JSON object text of the fields that have no column of their own.
+        session_id: Its session; None for a diagnostic of the process.
+        run_id: Its run.
+        call_id: The call it is about.
+        parent_id: The `exec` call whose cell made that call.
+    """
+
+    type: str
+    at: float
+    body: str
+    session_id: str | None = None
+    session_key: str | None = None
+    agent_id: str | None = None
+    run_id: str | None = None
+    call_id: str | None = None
+    parent_id: str | None = None
+    seq: int = 0
+
+    def data(self) -> dict[str, Any]:
+        """Return the body as plain JSON data."""
+        value = loads(self.body)
+        return value if isinstance(value, dict) else {}
+
+
+def to_record(event: Event, limit: int) -> Record:
+    """Return the record of `event`; each value in it is cut at about `limit` bytes.
+
+    Messages are kept whole: they are what the next model call is made of. Never raises: an event
+    that has no JSON form becomes a diagnostic that says so.
+    """
+    try:
+        return _record(event, limit)
+    except (TypeError, ValueError, AttributeError, RecursionError, RuntimeError) as error:
+        lost = f"a {type(event).__name__} event could not be recorded: {error}"
+        problem = Diagnostic(
+            at=event.at, level="error", subject="sessions", message=lost, scope=event.scope
+        )
+        return _record(problem, limit)
+
+
+def _record(event: Event, limit: int) -> Record:
+    body: dict[str, Any] = {}
+    for item in fields(event):
+        if item.name in _OWN_COLUMNS:
+            continue
+        value = getattr(event, item.name)
+        if value is None:
+            continue
+        whole = isinstance(value, Message | Usage)
+        body[item.name] = _plain(value) if whole else bounded(value, limit)
+    scope = event.scope
+    return Record(
+        type=EVENT_NAMES[type(event)],
+        at=event.at,
+        body=_text(body),
+        session_id=_clean(scope.session_id) if scope else None,
+        session_key=_clean(scope.session_key) if scope else None,
+        agent_id=_clean(scope.agent_id) if scope else None,
+        run_id=_clean(scope.run_id) if scope else None,
+        call_id=_clean(getattr(event, "call_id", None)),
+        parent_id=_clean(getattr(event, "parent_id", None)),
+    )
+
+
+def to_message(record: Record) -> Message:
+    """Return the message of a `message` record."""
+    data = record.data()["message"]
+    calls = tuple(ToolCall(c["id"], c["name"], c["arguments"]) for c in data.get("toolCalls", ()))
+    return Message(
+        role=data["role"],
+        text=data.get("text", ""),
+        tool_calls=calls,
+        tool_call_id=data.get("toolCallId"),
+        is_error=data.get("isError", False),
+    )
+
+
+def _plain(value: Message | Usage) -> dict[str, Any]:
+    if isinstance(value, Usage):
+        return {"input": value.input_tokens, "output": value.output_tokens}
+    out: dict[str, Any] = {"role": value.role, "text": value.text}
+    if value.tool_calls:
+        out["toolCalls"] = [
+            {"id": call.id, "name": call.name, "arguments": call.arguments}
+            for call in value.tool_calls
+        ]
+    if value.tool_call_id is not None:
+        out["toolCallId"] = value.tool_call_id
+    if value.is_error:
+        out["isError"] = True
+    return out
+
+
+def _text(body: Mapping[str, Any]) -> str:
+    text = dumps(body)
+    if text.isascii():
+        return text
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        # SQLite text is UTF-8 and cannot hold the lone surrogates of JavaScript; escapes can.
+        return json.dumps(body, separators=(",", ":"))
+    return text
+
+
+def _clean(text: str | None) -> str | None:
+    """Identifiers may be a model's own words; a column holds valid UTF-8 only."""
+    if text is None or text.isascii():
+        return text
+    return text.encode("utf-8", "replace").decode("utf-8")

@@ -1,0 +1,223 @@
+"""Owns the session store on disk: a sink whose writes happen in a thread of its own.
+
+`emit` only puts into a queue. The writer takes whatever is there, makes records of it and commits
+them together, so that a burst costs one commit and the event loop never waits for a disk.
+
+Above: `app`, the CLI, tests. Below: `database`, `records`, `projections`.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, TypeVar
+
+import anyio.to_thread
+
+from toolcell.errors import SessionError
+from toolcell.protocol.events import CallStarted, CallUpdated, Event
+from toolcell.protocol.messages import Message
+from toolcell.sessions.contract import MAX_VALUE_BYTES
+from toolcell.sessions.database import Database
+from toolcell.sessions.listing import SessionInfo, shown, unknown_session
+from toolcell.sessions.projections import CallNode, call_tree, history
+from toolcell.sessions.records import Record, to_record
+
+MAX_BATCH: Final = 512
+"""Events in one commit; more wait for the next one, so that a flush is never far away."""
+
+MAX_UPDATES: Final = 100
+"""Progress reports recorded of one call; a tool may send thousands."""
+
+_LOOK_SECONDS: Final = 1.0
+
+T = TypeVar("T")
+
+
+class _Flush:
+    """A mark in the queue; set when all before it is committed, or could not be."""
+
+    __slots__ = ("done", "error")
+
+    def __init__(self) -> None:
+        self.done = threading.Event()
+        self.error: SessionError | None = None
+
+
+class _Stop:
+    """The last thing in the queue."""
+
+
+class SessionStore:
+    """Events in one SQLite file. Use it as `async with SessionStore(path) as store`."""
+
+    def __init__(self, path: Path | str, *, max_value_bytes: int = MAX_VALUE_BYTES) -> None:
+        self._path = Path(path)
+        self._limit = max_value_bytes
+        self._queue: queue.SimpleQueue[Event | Record | _Flush | _Stop] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._error: SessionError | None = None
+        self._lost = 0
+        self._updates: dict[tuple[str, str], int] = {}
+
+    async def __aenter__(self) -> SessionStore:
+        """Open the file and start the writer.
+
+        Raises:
+            SessionError: the file cannot be opened.
+        """
+        database = await anyio.to_thread.run_sync(Database, self._path)
+        self._thread = threading.Thread(
+            target=self._write_all, args=(database,), name="toolcell-sessions", daemon=True
+        )
+        self._thread.start()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Commit what is queued and close the file, even when the task is being cancelled."""
+        thread = self._thread
+        if thread is None:
+            return
+        self._thread = None
+        self._queue.put(_Stop())
+        with anyio.CancelScope(shield=True):
+            await anyio.to_thread.run_sync(thread.join)
+        if self._error is not None and kind is None:
+            raise self._error
+
+    def emit(self, event: Event) -> None:
+        """Take one event; never blocks, never raises. Before the store is open they wait."""
+        if isinstance(event, CallUpdated) and not self._wants(event):
+            return
+        if isinstance(event, CallStarted):
+            # The tool gets these very arguments and may change them; later is too late.
+            self._queue.put(to_record(event, self._limit))
+        else:
+            self._queue.put(event)
+
+    async def flush(self) -> None:
+        """Return when everything emitted so far is committed.
+
+        Raises:
+            SessionError: events were lost; says how many and why. Later ones are tried again.
+        """
+        if self._thread is None:
+            message = "the session store is not open; use `async with SessionStore(path)`"
+            raise SessionError(message)
+        mark = _Flush()
+        self._queue.put(mark)
+        await anyio.to_thread.run_sync(_wait, mark, self._thread, abandon_on_cancel=True)
+        if mark.error is not None:
+            raise mark.error
+
+    async def history(self, session_id: str) -> tuple[Message, ...]:
+        """Return the conversation; empty for an unknown session."""
+        return await self._read(lambda db: history(db.read(session_id, types=("message",))))
+
+    async def events(
+        self, session_id: str, *, after: int = 0, limit: int | None = None
+    ) -> Sequence[Record]:
+        """Return records in order, from behind the record `after`."""
+        return await self._read(lambda db: db.read(session_id, after=after, limit=limit))
+
+    async def tree(self, session_id: str) -> tuple[CallNode, ...]:
+        """Return the tool calls of a session, nested ones under their parent (rule 8.3)."""
+        types = ("call_started", "call_ended", "run_ended")
+        return await self._read(lambda db: call_tree(db.read(session_id, types=types)))
+
+    async def list_sessions(self, *, limit: int = 100) -> Sequence[SessionInfo]:
+        """Return sessions, the last used first."""
+        return await self._read(lambda db: db.sessions(limit=limit))
+
+    async def show(self, session_id: str) -> dict[str, Any]:
+        """Return `{session, transcript, calls}` as plain JSON data.
+
+        Raises:
+            SessionError: there is no such session.
+        """
+
+        def read(database: Database) -> dict[str, Any]:
+            infos = database.sessions(session_id=session_id)
+            if not infos:
+                raise unknown_session(session_id)
+            return shown(infos[0], database.read(session_id))
+
+        return await self._read(read)
+
+    async def _read(self, read: Callable[[Database], T]) -> T:
+        """Read through a connection of its own, in a worker thread, after what was emitted."""
+        await self.flush()
+
+        def work() -> T:
+            database = Database(self._path)
+            try:
+                return read(database)
+            finally:
+                database.close()
+
+        return await anyio.to_thread.run_sync(work)
+
+    def _wants(self, event: CallUpdated) -> bool:
+        key = (event.scope.run_id, event.call_id)
+        seen = self._updates.get(key, 0)
+        if seen >= MAX_UPDATES:
+            return False
+        if len(self._updates) >= MAX_BATCH:
+            # Bounds the table itself; calls of long ago have stopped reporting.
+            self._updates.pop(next(iter(self._updates)))
+        self._updates[key] = seen + 1
+        return True
+
+    def _write_all(self, database: Database) -> None:
+        """The writer thread."""
+        try:
+            while True:
+                batch, mark = self._take()
+                if batch:
+                    self._commit(database, batch)
+                if isinstance(mark, _Flush):
+                    mark.error, self._error = self._error, None
+                    mark.done.set()
+                elif isinstance(mark, _Stop):
+                    return
+        finally:
+            database.close()
+
+    def _take(self) -> tuple[list[Record], _Flush | _Stop | None]:
+        """Wait for one thing and take what else is there, up to a mark."""
+        batch: list[Record] = []
+        item = self._queue.get()
+        while True:
+            if isinstance(item, _Flush | _Stop):
+                return batch, item
+            batch.append(item if isinstance(item, Record) else to_record(item, self._limit))
+            if len(batch) >= MAX_BATCH:
+                return batch, None
+            try:
+                item = self._queue.get_nowait()
+            except queue.Empty:
+                return batch, None
+
+    def _commit(self, database: Database, batch: list[Record]) -> None:
+        try:
+            database.write(batch)
+        except SessionError as error:
+            self._lost += len(batch)
+            message = f"{error.message} ({self._lost} events are not recorded)"
+            self._error = SessionError(message)
+
+
+def _wait(mark: _Flush, writer: threading.Thread) -> None:
+    """Wait for a mark, but not for a writer that is gone."""
+    while not mark.done.wait(_LOOK_SECONDS):
+        if not writer.is_alive():
+            mark.error = SessionError("the session store has stopped writing; open it again")
+            return
