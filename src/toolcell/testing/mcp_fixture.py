@@ -33,7 +33,10 @@ from toolcell.testing.mcp_stdio import (
 _STRING = {"type": "string"}
 _NUMBER = {"type": "number"}
 _OBJECT: dict[str, Any] = {"type": "object"}
-_PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+_PIXEL = (
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwAD"
+    "hgGAWjR9awAAAABJRU5ErkJggg=="
+)
 CANARY = "CANARY-0001"
 
 

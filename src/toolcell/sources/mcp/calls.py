@@ -16,7 +16,6 @@ from mcp.shared.exceptions import MCPError
 
 from toolcell.base.clock import Clock
 from toolcell.errors import CallError
-from toolcell.sources.mcp.listing import ListedTool
 from toolcell.sources.mcp.live import Live
 from toolcell.sources.mcp.results import (
     operation_result,
@@ -26,7 +25,7 @@ from toolcell.sources.mcp.results import (
     without_meta,
 )
 from toolcell.sources.mcp.text import clean, one_line
-from toolcell.sources.mcp.tools import Operation
+from toolcell.sources.mcp.tools import ListedTool, Operation
 from toolcell.tools.content import ToolResult
 from toolcell.tools.tool import ToolContext
 

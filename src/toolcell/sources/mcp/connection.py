@@ -24,13 +24,13 @@ from toolcell.base.clock import Clock
 from toolcell.errors import CallError, McpError
 from toolcell.sources.mcp.calls import Caller
 from toolcell.sources.mcp.failures import reason_of
-from toolcell.sources.mcp.listing import ListedTool, Listing, read_listing
+from toolcell.sources.mcp.listing import Listing, read_listing
 from toolcell.sources.mcp.live import Live, greet
 from toolcell.sources.mcp.notices import Notices
 from toolcell.sources.mcp.settings import McpServerSettings
 from toolcell.sources.mcp.status import LogTail, ServerState, ServerStatus
 from toolcell.sources.mcp.stdio import Exit
-from toolcell.sources.mcp.tools import Operation, listed_tool, operation_tool
+from toolcell.sources.mcp.tools import ListedTool, Operation, listed_tool, operation_tool
 from toolcell.sources.mcp.transports import open_streams
 from toolcell.sources.mcp.wire import Wire
 from toolcell.tools.tool import Execute, SourcedTool

@@ -16,33 +16,12 @@ from toolcell.sources.mcp.schemas import schema_problem
 from toolcell.sources.mcp.settings import McpServerSettings
 from toolcell.sources.mcp.status import Oddity
 from toolcell.sources.mcp.text import clean, one_line
+from toolcell.sources.mcp.tools import OPERATION_PREFIX, ListedTool
 
 MAX_NAME = 512
 MAX_DESCRIPTION = 16_384
-OPERATION_PREFIX = "$"
 ANY_OBJECT: Mapping[str, Any] = {"type": "object"}
 """Published in place of a schema that cannot be used; its hint is `unknown`."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListedTool:
-    """One tool a server offers.
-
-    Attributes:
-        name: Its canonical name: without white space around it.
-        wire_name: The exact name the server wants in a call.
-        description: Cleaned of control characters; bounded here only against floods.
-        title: A short title, or None.
-        parameters: Its input schema, or `ANY_OBJECT`.
-        structured: It declares an output schema, so a result should carry structured content.
-    """
-
-    name: str
-    wire_name: str
-    description: str
-    title: str | None
-    parameters: Mapping[str, Any]
-    structured: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +44,7 @@ def read_listing(server: str, settings: McpServerSettings, raw: Sequence[Any]) -
         tool = _read_entry(entry, index, oddities)
         if tool is not None:
             _settle_duplicate(tools, tool, oddities)
-    for name, reason in left_out(server, settings, list(tools)).items():
+    for name, reason in left_out(server, settings, list(tools.values())).items():
         del tools[name]
         oddities.append(Oddity(tool=one_line(name, 100), outcome="filtered", reason=reason))
     return Listing(tools=tuple(tools.values()), oddities=tuple(oddities))

@@ -4,18 +4,42 @@ Operations are tools of kind `mcp-operation` named `$resources.list`, `$resource
 `$prompts.list` and `$prompts.get`; they exist when the server has the capability, pass the gate
 like any call, and are never searched, counted or indexed (DESIGN, knot 4).
 
-Above: the connection. Below: `tools.tool`, the listing. Refuses to know: the MCP SDK.
+Above: the connection, the listing. Below: `tools.tool`. Refuses to know: the MCP SDK.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from toolcell.sources.mcp.listing import OPERATION_PREFIX, ListedTool
 from toolcell.tools.tool import Execute, Group, McpOrigin, SourcedTool, Tool, ToolKind
 
 Operation: TypeAlias = Literal["resources.list", "resources.read", "prompts.list", "prompts.get"]
+
+OPERATION_PREFIX = "$"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedTool:
+    """One tool a server offers.
+
+    Attributes:
+        name: Its canonical name: without white space around it.
+        wire_name: The exact name the server wants in a call.
+        description: Cleaned of control characters; bounded here only against floods.
+        title: A short title, or None.
+        parameters: Its input schema, or `listing.ANY_OBJECT`.
+        structured: It declares an output schema, so a result should carry structured content.
+    """
+
+    name: str
+    wire_name: str
+    description: str
+    title: str | None
+    parameters: Mapping[str, Any]
+    structured: bool
+
 
 _TEXT = {"type": "string"}
 _OPERATIONS: Mapping[Operation, tuple[str, dict[str, Any]]] = {
