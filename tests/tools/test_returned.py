@@ -112,7 +112,7 @@ async def test_values_json_cannot_carry_name_the_tool_and_the_place(make, proble
     with anyio.fail_after(10), pytest.raises(CallError, match=problem) as caught:
         await to_result("weather", make(), adapter)
     assert caught.value.message.startswith("Tool 'weather' ran, but ")
-    assert (caught.value.code, caught.value.effect) == ("tool_error", "unknown")
+    assert (caught.value.code, caught.value.effect) == ("output_contract", "unknown")
 
 
 async def test_the_same_object_twice_is_not_a_cycle():

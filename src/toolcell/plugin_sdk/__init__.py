@@ -1,1 +1,1 @@
-"""The door of plugin authors."""
+"""The authors' door: what a plugin imports. Above: loaders. Below: `tools`."""

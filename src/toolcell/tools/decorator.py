@@ -6,25 +6,22 @@ Refuses to know: how a call is guarded.
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import inspect
 import typing
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import FrameType
 from typing import Any, Generic, Literal, ParamSpec, TypedDict, TypeVar, Unpack, overload
 
-import anyio
-from anyio.lowlevel import checkpoint_if_cancelled
 from pydantic import ValidationError
 
 from toolcell.base.jsontext import JsonObject
 from toolcell.errors import CallError, ToolDefinitionError
 from toolcell.tools.content import ToolResult
 from toolcell.tools.returned import to_result
+from toolcell.tools.running import run_function
 from toolcell.tools.signature import Signature, read_signature
-from toolcell.tools.threads import run_sync
 from toolcell.tools.tool import Tool, ToolContext
 from toolcell.tools.typeschema import schema_of
 
@@ -129,8 +126,8 @@ def _make(
         execute=_Body(name, function, signature),
         label=options.get("label"),
         output_schema=output_schema,
-        catalog_mode=_choice(name, "catalog_mode", options.get("catalog_mode", "catalog")),
-        execution_mode=_choice(name, "execution_mode", options.get("execution_mode", "parallel")),
+        catalog_mode=choice(name, "catalog_mode", options.get("catalog_mode", "catalog")),
+        execution_mode=choice(name, "execution_mode", options.get("execution_mode", "parallel")),
         replay_safe=bool(options.get("replay_safe", False)),
         function=function,
     )
@@ -168,7 +165,8 @@ _CHOICES: typing.Final[Mapping[str, tuple[str, ...]]] = {
 }
 
 
-def _choice(name: str, option: str, value: Any) -> Any:
+def choice(name: str, option: str, value: Any) -> Any:
+    """Return the value of a mode option; raises `ToolDefinitionError` for an unknown one."""
     allowed = _CHOICES[option]
     if value not in allowed:
         message = f"tool {name!r}: {option}={value!r} must be one of {', '.join(allowed)}."
@@ -185,32 +183,16 @@ def _refuse_generators(function: Any, name: str) -> None:
 class _Body:
     """`Tool.execute` of a function: convert, call, convert back."""
 
-    __slots__ = ("_function", "_is_async", "_name", "_signature")
+    __slots__ = ("_function", "_name", "_signature")
 
     def __init__(self, name: str, function: Callable[..., Any], signature: Signature) -> None:
         self._name = name
         self._function = function
         self._signature = signature
-        self._is_async = _is_async(function)
 
     async def __call__(self, arguments: Mapping[str, Any], context: ToolContext) -> ToolResult:
         positional, named = self._bind(arguments, context)
-        try:
-            if self._is_async:
-                value = await self._function(*positional, **named)
-            else:
-                value = await run_sync(lambda: self._function(*positional, **named))
-                if inspect.isawaitable(value):
-                    value = await value
-        except SystemExit as error:
-            message = f"Tool {self._name!r} tried to end the process (exit code {error.code!r})."
-            raise CallError(message) from error
-        except anyio.get_cancelled_exc_class() as error:
-            await checkpoint_if_cancelled()
-            if _cancelled_from_outside():
-                raise
-            message = f"Tool {self._name!r} was cancelled by something it awaited."
-            raise CallError(message) from error
+        value = await run_function(self._name, self._function, positional, named)
         return await to_result(self._name, value, self._signature.returns)
 
     def _bind(
@@ -220,32 +202,15 @@ class _Body:
         try:
             named: JsonObject = self._signature.arguments.validate_python(dict(arguments))
         except ValidationError as error:
-            raise _argument_error(self._name, error) from None
+            raise argument_error(self._name, error) from None
         positional = [named.pop(each.name, each.default) for each in self._signature.positional]
         if self._signature.context is not None:
             named[self._signature.context] = context
         return positional, named
 
 
-def _cancelled_from_outside() -> bool:
-    """Whether someone asked this task to stop; else a cancellation is a failure of the tool."""
-    try:
-        task = asyncio.current_task()
-    except RuntimeError:
-        return True
-    return task is None or task.cancelling() > 0
-
-
-def _is_async(function: Any) -> bool:
-    target = function
-    while isinstance(target, functools.partial):
-        target = target.func
-    if not inspect.isroutine(target):
-        target = type(target).__call__
-    return inspect.iscoroutinefunction(target)
-
-
-def _argument_error(name: str, error: ValidationError) -> CallError:
+def argument_error(name: str, error: ValidationError) -> CallError:
+    """Return what the caller is told when arguments do not convert; the values are not shown."""
     problems = [
         f"{'.'.join(str(part) for part in problem['loc']) or 'input'}: {problem['msg']}"
         for problem in error.errors(include_url=False, include_input=False, include_context=False)
@@ -260,8 +225,6 @@ def _argument_error(name: str, error: ValidationError) -> CallError:
 
 AnyTool: typing.TypeAlias = Tool | Callable[..., Any]
 """What is accepted where tools are given: a `Tool`, or a function that becomes one."""
-
-Body: typing.TypeAlias = Callable[[Mapping[str, Any], ToolContext], Awaitable[ToolResult]]
 
 
 def as_tool(given: AnyTool) -> Tool:

@@ -65,7 +65,7 @@ async def to_result(name: str, value: Any, adapter: TypeAdapter[Any] | None) -> 
 
 def _refusal(name: str, error: _RefusedError) -> CallError:
     message = f"Tool {name!r} ran, but what it returned cannot be used: {error}"
-    return CallError(message, code="tool_error", effect="unknown")
+    return CallError(message, code="output_contract", effect="unknown")
 
 
 class _RefusedError(Exception):
