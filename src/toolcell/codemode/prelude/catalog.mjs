@@ -1,0 +1,92 @@
+// The catalog API: a bare async global per tool, catalog.search, catalog.all, and handles.
+// Above: guest code. Below: kit; MCP, when it is there. A tool's global is its handle: one function.
+// data: {"native": [[name, metadata JSON], …], "mcp": {"MCP.server.method": metadata JSON}}; a
+// metadata text is parsed when it is looked at, so that a cell pays for what it reads.
+(function catalog(kit, data) {
+  "use strict";
+  const { intrinsics } = kit;
+  const { parse, defineProperty, freeze, uncurryThis, apply, Proxy, WeakMap, TypeError } = intrinsics;
+  const get = uncurryThis(WeakMap.prototype.get);
+  const set = uncurryThis(WeakMap.prototype.set);
+  const FIELDS = ["callableName", "toolName", "label", "description", "source", "input", "output", "apiPath"];
+  const texts = new WeakMap(); // handle -> metadata JSON
+  const handles = { __proto__: null }; // callable name -> handle
+  const native = data.native;
+  const remote = { __proto__: null };
+  const MCP = globalThis.MCP;
+
+  function metadata(handle) {
+    const text = get(texts, handle);
+    if (text === undefined) throw new TypeError("this is not a catalog handle");
+    return parse(text);
+  }
+  const accessors = [];
+  for (let i = 0; i < FIELDS.length; i++) {
+    const field = FIELDS[i];
+    accessors[i] = {
+      __proto__: null, enumerable: true, configurable: false,
+      get() { return metadata(this)[field]; },
+    };
+  }
+  const describe = { __proto__: null, value() { return kit.request("describe", [metadata(this).callableName]); } };
+  const toJSON = { __proto__: null, value() { return metadata(this); } };
+
+  function makeHandle(call, name, text) {
+    defineProperty(call, "name", { __proto__: null, value: name });
+    for (let i = 0; i < FIELDS.length; i++) defineProperty(call, FIELDS[i], accessors[i]);
+    defineProperty(call, "describe", describe);
+    defineProperty(call, "toJSON", toJSON);
+    set(texts, call, text);
+    return freeze(call);
+  }
+  for (let i = 0; i < native.length; i++) {
+    const name = native[i][0];
+    const call = (input) => kit.request("callValue", input === undefined ? [name] : [name, input]);
+    handles[name] = makeHandle(call, name, native[i][1]);
+    kit.define(name, handles[name]);
+  }
+  const remoteNames = intrinsics.keys(data.mcp);
+  for (let i = 0; i < remoteNames.length; i++) {
+    const name = remoteNames[i];
+    const { server, method, text } = data.mcp[name];
+    remote[name] = { __proto__: null, call: MCP[server][method], text };
+  }
+  // Handles of remote tools are made when one is found.
+  function handleOf(name) {
+    if (handles[name] === undefined && remote[name] !== undefined) {
+      const { call, text } = remote[name];
+      handles[name] = makeHandle((...values) => apply(call, undefined, values), name, text);
+    }
+    return handles[name];
+  }
+  async function search(query, options) {
+    const limit = options === undefined || options === null ? undefined : options.limit;
+    const names = await kit.request("search", limit === undefined ? [query] : [query, limit]);
+    const found = [];
+    for (let i = 0; i < names.length; i++) {
+      const handle = handleOf(names[i]);
+      if (handle !== undefined) found[found.length] = handle;
+    }
+    return freeze(found);
+  }
+  function all() {
+    const found = [];
+    for (let i = 0; i < native.length; i++) found[i] = handles[native[i][0]];
+    return freeze(found);
+  }
+  kit.define("catalog", freeze({ __proto__: null, search: freeze(search), all: freeze(all) }));
+
+  function foreign(name) {
+    const refuse = () => {
+      throw new TypeError(
+        "'" + name + "' belongs to the other guest API: this run has tools.codeMode.guestApi set to " +
+        '"catalog". Call tools as bare async globals and find them with catalog.search(...).');
+    };
+    const traps = { __proto__: null };
+    const names = ["get", "set", "has", "deleteProperty", "ownKeys", "getOwnPropertyDescriptor", "defineProperty", "getPrototypeOf", "apply", "construct"];
+    for (let i = 0; i < names.length; i++) traps[names[i]] = refuse;
+    return new Proxy({}, traps);
+  }
+  kit.define("tools", foreign("tools"));
+  kit.define("ALL_TOOLS", foreign("ALL_TOOLS"));
+})

@@ -1,0 +1,328 @@
+// The guest controller: owns requests, output, the value adapter and the end of a program.
+// Above: the extensions, through `kit`. Below: the engine's primitives. See README.md.
+// Everything it needs is taken from the built-ins before guest code runs, and nothing it calls
+// later can be replaced: no method is looked up on a value that guest code can reach.
+(function controller(engine, extensions, data) {
+  "use strict";
+  const { emit, compile, unhandled, watch, isPromise } = engine;
+  const { apply } = Reflect;
+  const { parse, stringify } = JSON;
+  const { defineProperty, create, freeze, keys, hasOwn } = Object;
+  const { isArray } = Array;
+  const { isView } = ArrayBuffer;
+  const { isError } = Error;
+  const PromiseCtor = Promise;
+  const ErrorCtor = Error;
+  const TypeErrorCtor = TypeError;
+  const RangeErrorCtor = RangeError;
+  const StringCtor = String;
+  const uncurryThis = (method) => (self, ...args) => apply(method, self, args);
+  const tagOf = uncurryThis(Object.prototype.toString);
+  const indexOf = uncurryThis(String.prototype.indexOf);
+  const slice = uncurryThis(String.prototype.slice);
+  const mapGet = uncurryThis(WeakMap.prototype.get);
+  const mapSet = uncurryThis(WeakMap.prototype.set);
+  const mapHas = uncurryThis(WeakMap.prototype.has);
+
+  const REQUEST = 1, TEXT = 2, JSON_OUTPUT = 3, DONE = 4, FAIL = 5, WITHDRAW = 6;
+  const START = 1, SETTLE = 2, JUDGE = 3;
+  const UNAWAITED =
+    "[Unawaited Promise: use await or Promise.all(...) before emitting or returning values.]";
+  const STUCK = "code mode program is pending without host work: nothing that could settle the " +
+    "promise it awaits is outstanding";
+  const OVER_BUDGET = "one step handed over more than the host takes; emit or request less at once";
+  const MAX_MESSAGE = 16384, MAX_STACK = 8192;
+
+  const refusals = new WeakMap(); // error of a refused request -> what it was when it was made
+  const plainForms = new WeakMap(); // object of an extension -> what JSON shows instead
+  const starters = [];
+  const open = create(null); // id -> {resolve, reject, site}
+  let openCount = 0;
+  let lastId = 0;
+  let userFile = "";
+  let state = "idle"; // idle, running, returned, threw, over
+  let outcome;
+
+  // ---- values ------------------------------------------------------------------------------
+
+  function put(target, key, value) {
+    defineProperty(target, key, {
+      __proto__: null, value, writable: true, enumerable: true, configurable: true,
+    });
+  }
+  function putHidden(target, key, value) {
+    defineProperty(target, key, {
+      __proto__: null, value, writable: true, enumerable: false, configurable: true,
+    });
+  }
+  function plainError(error) {
+    const plain = { __proto__: null };
+    put(plain, "name", StringCtor(error.name));
+    put(plain, "message", StringCtor(error.message));
+    if (hasOwn(error, "cause")) put(plain, "cause", error.cause);
+    const own = keys(error);
+    for (let i = 0; i < own.length; i++) put(plain, own[i], error[own[i]]);
+    return plain;
+  }
+  function adaptMember(key, value) {
+    if (typeof value === "bigint") return StringCtor(value);
+    if (typeof value === "function") return mapGet(plainForms, value);
+    if (typeof value !== "object" || value === null) return value;
+    if (isPromise(value)) return UNAWAITED;
+    if (mapHas(plainForms, value)) return mapGet(plainForms, value);
+    if (isError(value)) return plainError(value);
+    if (isView(value)) return tagOf(value);
+    return value;
+  }
+  function isCycleError(error) {
+    if (!isError(error)) return false;
+    const message = error.message;
+    return typeof message === "string" && indexOf(message, "circular") !== -1;
+  }
+  // JSON text of any value; what JSON cannot carry becomes a plain string (rule 3.11).
+  function adapt(value) {
+    let text;
+    try {
+      text = stringify(value, adaptMember);
+    } catch (error) {
+      if (!isCycleError(error)) throw error;
+      text = stringify(isArray(value) ? "[object Array]" : "[object Object]");
+    }
+    return text === undefined ? "null" : text;
+  }
+  function print(value) {
+    if (typeof value === "string") return value;
+    const text = adapt(value);
+    return text[0] === '"' ? parse(text) : text;
+  }
+  function sendable(key, value) {
+    if (typeof value === "function") return mapGet(plainForms, value);
+    if (typeof value !== "object" || value === null) return value;
+    if (isPromise(value)) throw new TypeErrorCtor("an argument is a promise; await it first");
+    return mapHas(plainForms, value) ? mapGet(plainForms, value) : value;
+  }
+  function argumentText(args) {
+    let text = "[";
+    for (let i = 0; i < args.length; i++) {
+      const one = stringify(args[i], sendable);
+      text += (i ? "," : "") + (one === undefined ? "null" : one);
+    }
+    return text + "]";
+  }
+  function describe(thrown) {
+    try {
+      if (isError(thrown)) return StringCtor(thrown.message);
+      return StringCtor(thrown);
+    } catch {
+      return "a value that cannot be shown";
+    }
+  }
+
+  // ---- errors ------------------------------------------------------------------------------
+
+  // Keeps the frames of the user's own file.
+  function userFrames(stack) {
+    let kept = "";
+    if (typeof stack !== "string" || userFile === "") return kept;
+    for (let from = 0; from < stack.length && kept.length < MAX_STACK;) {
+      let to = indexOf(stack, "\n", from);
+      if (to === -1) to = stack.length;
+      const line = slice(stack, from, to);
+      if (indexOf(line, userFile) !== -1) kept += line + "\n";
+      from = to + 1;
+    }
+    return kept;
+  }
+  function makeError(fields) {
+    const error = new ErrorCtor(fields.message === undefined ? "" : StringCtor(fields.message));
+    putHidden(error, "stack", "");
+    const names = keys(fields);
+    for (let i = 0; i < names.length; i++) {
+      const name = names[i];
+      if (name === "message" || name === "stack") continue;
+      if (name === "name") putHidden(error, "name", StringCtor(fields.name));
+      else put(error, name, fields[name]);
+    }
+    return error;
+  }
+  function refusalOf(error) {
+    if (typeof error !== "object" || error === null || !mapHas(refusals, error)) return undefined;
+    const made = mapGet(refusals, error);
+    return error.message === made.message && error.name === made.name ? made.id : undefined;
+  }
+  function fail(thrown) {
+    state = "over";
+    outcome = undefined;
+    const report = { __proto__: null, name: "Error", message: "", stack: "" };
+    try {
+      if (isError(thrown)) {
+        report.name = StringCtor(thrown.name);
+        report.message = StringCtor(thrown.message);
+        report.stack = userFrames(thrown.stack);
+        report.request_id = refusalOf(thrown);
+      } else {
+        report.name = "";
+        report.message = "Uncaught " +
+          (typeof thrown === "object" && thrown !== null ? print(thrown) : StringCtor(thrown));
+      }
+    } catch {
+      report.message = "an error that cannot be shown";
+    }
+    report.name = slice(report.name, 0, 256);
+    if (report.message.length > MAX_MESSAGE) {
+      report.message = slice(report.message, 0, MAX_MESSAGE) + " [error truncated]";
+    }
+    emit(FAIL, stringify(report));
+  }
+
+  // ---- requests and output -----------------------------------------------------------------
+
+  function send(kind, text) {
+    if (!emit(kind, text)) throw new RangeErrorCtor(OVER_BUDGET);
+  }
+  function openRequest(method, args) {
+    const id = lastId + 1;
+    const entry = { __proto__: null, resolve: undefined, reject: undefined, site: undefined };
+    const promise = new PromiseCtor((resolve, reject) => {
+      entry.resolve = resolve;
+      entry.reject = reject;
+    });
+    let text;
+    try {
+      text = argumentText(args);
+    } catch (error) {
+      entry.reject(new TypeErrorCtor("arguments cannot be sent as JSON: " + describe(error)));
+      return { __proto__: null, id: 0, promise };
+    }
+    if (!emit(REQUEST, id + " " + method + " " + text)) {
+      entry.reject(new RangeErrorCtor(OVER_BUDGET));
+      return { __proto__: null, id: 0, promise };
+    }
+    entry.site = new ErrorCtor().stack;
+    lastId = id;
+    open[id] = entry;
+    openCount++;
+    return { __proto__: null, id, promise };
+  }
+  function withdraw(id) {
+    if (typeof id !== "number" || open[id] === undefined) return;
+    delete open[id];
+    openCount--;
+    send(WITHDRAW, StringCtor(id));
+  }
+  function settle(list) {
+    for (let i = 0; i < list.length; i++) {
+      const item = list[i];
+      const entry = open[item.id];
+      if (entry === undefined) continue;
+      delete open[item.id];
+      openCount--;
+      if (hasOwn(item, "error")) {
+        const error = makeError(item.error);
+        putHidden(error, "stack", userFrames(entry.site));
+        mapSet(refusals, error, { __proto__: null, id: item.id, message: error.message, name: error.name });
+        entry.reject(error);
+      } else {
+        entry.resolve(item.value);
+      }
+    }
+  }
+
+  // ---- the program -------------------------------------------------------------------------
+
+  function start(message) {
+    userFile = message.filename;
+    state = "running";
+    for (let i = 0; i < starters.length; i++) {
+      const { name, run } = starters[i];
+      run(hasOwn(message.start, name) ? message.start[name] : undefined);
+    }
+    let main;
+    try {
+      main = compile(message.source, userFile);
+    } catch (error) {
+      emit(FAIL, syntaxReport(error));
+      state = "over";
+      return;
+    }
+    watch(main(), (value) => {
+      state = "returned";
+      outcome = value;
+    }, (error) => {
+      state = "threw";
+      outcome = error;
+    });
+  }
+  function syntaxReport(error) {
+    const report = { __proto__: null };
+    report.name = isError(error) ? StringCtor(error.name) : "SyntaxError";
+    report.message = slice(describe(error), 0, MAX_MESSAGE);
+    report.stack = isError(error) ? userFrames(error.stack) : "";
+    report.syntax = report.name === "SyntaxError";
+    return stringify(report);
+  }
+  // Nothing is left to run: is the program over?
+  function judge() {
+    if (state === "threw") {
+      fail(outcome);
+    } else if (state === "running") {
+      if (openCount > 0) return;
+      const reasons = unhandled();
+      fail(reasons.length > 0 ? reasons[0] : new ErrorCtor(STUCK));
+    } else if (state === "returned" && openCount === 0) {
+      const reasons = unhandled();
+      if (reasons.length > 0) {
+        fail(reasons[0]);
+        return;
+      }
+      let text;
+      try {
+        text = adapt(outcome);
+      } catch (error) {
+        fail(error);
+        return;
+      }
+      state = "over";
+      outcome = undefined;
+      if (!emit(DONE, text)) fail(new RangeErrorCtor(OVER_BUDGET));
+    }
+  }
+
+  // ---- extensions --------------------------------------------------------------------------
+
+  const intrinsics = freeze({
+    __proto__: null,
+    apply, parse, stringify, defineProperty, create, freeze, keys, hasOwn, isArray, isError, isPromise,
+    uncurryThis, tagOf, indexOf, slice, mapGet, mapSet, mapHas,
+    Array, ArrayBuffer, Boolean, Date, Error, Map, Math: freeze({ __proto__: null, floor: Math.floor, max: Math.max, min: Math.min }),
+    Number, Object, Promise, Proxy, RangeError, ReferenceError, Reflect: freeze({ __proto__: null, apply, ownKeys: Reflect.ownKeys, getOwnPropertyDescriptor: Reflect.getOwnPropertyDescriptor, getPrototypeOf: Reflect.getPrototypeOf }),
+    Set, String, Symbol, TypeError, Uint8Array, WeakMap,
+  });
+  function kitFor(name) {
+    return freeze({
+      __proto__: null,
+      request: (method, args) => openRequest(method, args).promise,
+      open: openRequest,
+      withdraw,
+      text: (text) => send(TEXT, text),
+      json: (value) => send(JSON_OUTPUT, adapt(value)),
+      print,
+      define: (key, value) => putHidden(globalThis, key, value),
+      onStart: (run) => { starters[starters.length] = { __proto__: null, name, run }; },
+      error: makeError,
+      serialise: (object, plain) => { mapSet(plainForms, object, plain); },
+      intrinsics,
+    });
+  }
+  for (let i = 0; i < extensions.length; i++) {
+    const { name, install } = extensions[i];
+    install(kitFor(name), hasOwn(data, name) ? data[name] : undefined);
+  }
+
+  return function dispatch(op, message) {
+    if (state === "over") return;
+    if (op === START) start(message);
+    else if (op === SETTLE) settle(message);
+    else if (op === JUDGE) judge();
+  };
+})

@@ -1,0 +1,25 @@
+// Timers: setTimeout and clearTimeout, slept by the host (BEHAVIOURS 113). Above: guest code. Below: kit.
+(function timers(kit, data) {
+  "use strict";
+  const { intrinsics } = kit;
+  const { apply, Number, TypeError, Math } = intrinsics;
+  const { maxMilliseconds } = data;
+
+  function delay(value) {
+    const number = Number(value);
+    return number > 0 ? Math.min(Math.floor(number), maxMilliseconds) : 0;
+  }
+  async function ring(promise, callback, values) {
+    await promise;
+    apply(callback, undefined, values);
+  }
+  kit.define("setTimeout", (callback, milliseconds, ...values) => {
+    if (typeof callback !== "function") throw new TypeError("setTimeout needs a function to call");
+    const opened = kit.open("sleep", [delay(milliseconds)]);
+    ring(opened.promise, callback, values);
+    return opened.id;
+  });
+  kit.define("clearTimeout", (id) => {
+    if (typeof id === "number") kit.withdraw(id);
+  });
+})

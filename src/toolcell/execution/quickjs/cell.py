@@ -1,0 +1,273 @@
+"""Owns one cell: its live guest or its parked state, and how a step of it ends.
+
+Above: the executor, on whose worker threads everything here runs, one thread at a time.
+Below: `engine`, `image`, `snapshot`, `watchdog`. Refuses to know: event loops, queues.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from typing import Protocol
+
+from toolcell.base.clock import SYSTEM_CLOCK, Clock
+from toolcell.base.jsontext import utf8
+from toolcell.execution.contract import (
+    Faulted,
+    FaultKind,
+    GuestError,
+    Limits,
+    OutputFrame,
+)
+from toolcell.execution.frames import FrameError, Handed, read_frames
+from toolcell.execution.quickjs import control as block
+from toolcell.execution.quickjs.control import Control, Flag
+from toolcell.execution.quickjs.engine import (
+    GuestAddressError,
+    GuestTrapError,
+    Instance,
+)
+from toolcell.execution.quickjs.image import Image
+from toolcell.execution.quickjs.snapshot import Pages, difference, freeze, thaw
+from toolcell.execution.quickjs.watchdog import Watch, Watchdog
+
+START, SETTLE = 1, 2
+_OK, _STOPPED = 0, 2
+_OUT_OF_MEMORY = "out of memory"
+_OVER_BUDGET = "RangeError"
+# What linear memory may take beyond the counted heap: fragments, the allocator's own records.
+_SLACK = 2 << 20
+_MOST_MEMORY = 4 << 30
+
+
+class CellCancelledError(Exception):
+    """The step was cancelled; the guest is gone."""
+
+
+class Host(Protocol):
+    """What a worker lends to a cell: guests on its own engine."""
+
+    def instantiate(self, image: Image, memory_cap: int) -> Instance:
+        """Make a fresh guest from an image."""
+        ...
+
+
+class Cell:
+    """One program, from its first step to its end."""
+
+    __slots__ = (
+        "_instance",
+        "_lock",
+        "_parked",
+        "_watch",
+        "cancelled",
+        "filename",
+        "image",
+        "limits",
+    )
+
+    def __init__(self, image: Image, limits: Limits, filename: str) -> None:
+        self.image = image
+        self.limits = limits
+        self.filename = filename
+        self.cancelled = False
+        self._instance: Instance | None = None
+        self._parked: bytes | None = None
+        self._watch: Watch | None = None
+        self._lock = threading.Lock()
+
+    @property
+    def alive(self) -> bool:
+        """Whether it holds a live guest."""
+        return self._instance is not None
+
+    def begin(self, host: Host) -> None:
+        """Make the guest; memory counts from here on."""
+        self._instance = host.instantiate(self.image, self._memory_cap())
+        limits = self.limits
+        seed = secrets.randbits(63) | 1
+        memory = min(limits.memory_bytes, _MOST_MEMORY - 1)
+        stack = min(limits.stack_bytes, 900 << 10)
+        frames = min(limits.frame_bytes, 1 << 30)
+        now = _nanoseconds(SYSTEM_CLOCK)
+        self._instance.call("cm_begin", seed, memory, stack, frames, now)
+
+    def step(self, operation: int, message: str, seconds: float, dog: Watchdog) -> Handed | Faulted:
+        """Deliver a message and run until nothing is left to run, for at most `seconds`.
+
+        After a fault the guest is gone.
+
+        Raises:
+            CellCancelledError: `cancel` was called.
+        """
+        instance = self._instance
+        if instance is None:
+            return _fault("crash", "the program is not live")
+        with dog.watch(instance, self.image.control, seconds) as watch:
+            with self._lock:
+                self._watch = watch
+                stop = self.cancelled
+            if stop:
+                watch.cancel()
+            ended = self._run(instance, operation, utf8(message), seconds)
+        with self._lock:
+            self._watch = None
+        if watch.cancelled or self.cancelled:
+            self.close()
+            raise CellCancelledError
+        if isinstance(ended, Faulted) or ended.error is not None or ended.value is not None:
+            self.close()
+        return ended
+
+    def cancel(self) -> None:
+        """Stop the running step, or the next one at once. From any thread."""
+        with self._lock:
+            self.cancelled = True
+            watch = self._watch
+        if watch is not None:
+            watch.cancel()
+
+    def pages(self) -> Pages:
+        """Return the live guest's memory as a difference from the image."""
+        instance = self._require()
+        return difference(instance.read(0, instance.size), self.image.memory)
+
+    def park(self) -> int:
+        """Replace the live guest by its compressed state and return the bytes that takes.
+
+        Raises:
+            SnapshotTooLargeError: it exceeds `snapshot_bytes`.
+        """
+        if self._parked is None:
+            self._parked = freeze(self.pages(), self.image.digest, self.limits.snapshot_bytes)
+            self._drop_instance()
+        return len(self._parked)
+
+    def restore(self, host: Host) -> None:
+        """Bring the parked state back to life on this worker.
+
+        Raises:
+            SnapshotError: the parked state is damaged.
+        """
+        if self._parked is not None:
+            pages = thaw(self._parked, self.image.digest)
+            self._revive(host, pages)
+            self._parked = None
+
+    def move(self, host: Host) -> None:
+        """Give up the live guest for one with the same memory on another worker."""
+        pages = self.pages()
+        self._drop_instance()
+        self._revive(host, pages)
+
+    def close(self) -> None:
+        """Free everything. Safe to call again, and from any thread while no step runs."""
+        self._drop_instance()
+        self._parked = None
+
+    def _revive(self, host: Host, pages: Pages) -> None:
+        instance = host.instantiate(self.image, self._memory_cap())
+        instance.grow_to(pages.size)
+        size = 4096
+        for index, number in enumerate(pages.numbers):
+            instance.write(number * size, pages.contents[index * size : (index + 1) * size])
+        self._instance = instance
+
+    def _memory_cap(self) -> int:
+        extra = self.limits.memory_bytes
+        cap = len(self.image.memory) + extra + extra // 8 + _SLACK
+        return min(cap, _MOST_MEMORY)
+
+    def _require(self) -> Instance:
+        if self._instance is None:
+            msg = "the program is not live"
+            raise RuntimeError(msg)
+        return self._instance
+
+    def _drop_instance(self) -> None:
+        instance, self._instance = self._instance, None
+        if instance is not None:
+            instance.close()
+
+    def _run(
+        self, instance: Instance, operation: int, message: bytes, seconds: float
+    ) -> Handed | Faulted:
+        try:
+            instance.arm()
+            address = instance.call("cm_message", len(message)) & 0xFFFFFFFF
+            if not address:
+                return self._memory_fault(())
+            instance.write(address, message + b"\0")
+            budget = max(int(seconds * 1e9), 1)
+            now = _nanoseconds(SYSTEM_CLOCK)
+            rc = instance.call("cm_step", operation, address, len(message), budget, now)
+        except GuestTrapError as trap:
+            return self._after_trap(instance, trap)
+        except GuestAddressError as error:
+            return _fault("crash", str(error))
+        return self._collect(instance, rc)
+
+    def _collect(self, instance: Instance, rc: int) -> Handed | Faulted:
+        try:
+            state = block.read_control(instance, self.image.control)
+            frames = block.read_frames(instance, state, self.limits.frame_bytes)
+            if rc not in {_OK, _STOPPED}:
+                said = [text for kind, text in frames if kind > 99]
+                return _fault("crash", "the controller broke: " + "; ".join(said))
+            handed = read_frames(frames, self.filename)
+        except (GuestAddressError, FrameError) as error:
+            return _fault("crash", str(error))
+        if rc == _STOPPED:
+            return self._stopped(state.flag, tuple(handed.output))
+        return self._judge(handed, state)
+
+    def _judge(self, handed: Handed, state: Control) -> Handed | Faulted:
+        error = handed.error
+        if error is None:
+            return handed
+        output = tuple(handed.output)
+        if handed.syntax:
+            return Faulted(kind="syntax", error=error, output=output)
+        if state.refused_allocations and error.message == _OUT_OF_MEMORY:
+            return self._memory_fault(output)
+        if (
+            state.refused_frames
+            and error.name == _OVER_BUDGET
+            and "than the host takes" in error.message
+        ):
+            return Faulted(kind="frames", error=error, output=output)
+        return Faulted(kind="error", error=error, output=output)
+
+    def _stopped(self, flag: int, output: tuple[OutputFrame, ...]) -> Faulted:
+        if flag == Flag.MEMORY:
+            return self._memory_fault(output)
+        return _fault("timeout", "the program ran longer than it may", output)
+
+    def _after_trap(self, instance: Instance, trap: GuestTrapError) -> Faulted:
+        try:
+            state = block.read_control(instance, self.image.control)
+            frames = block.read_frames(instance, state, self.limits.frame_bytes)
+            output = tuple(read_frames(frames, self.filename).output)
+        except (GuestAddressError, FrameError):
+            output = ()
+        if trap.kind == "interrupted":
+            return _fault("timeout", "the program ran longer than it may", output)
+        if trap.kind == "stack":
+            error = GuestError(name="RangeError", message="Maximum call stack size exceeded")
+            return Faulted(kind="error", error=error, output=output)
+        return _fault("crash", f"the engine trapped: {trap}", output)
+
+    def _memory_fault(self, output: tuple[OutputFrame, ...]) -> Faulted:
+        limit = self.limits.memory_bytes
+        message = f"out of memory: the program needed more than its {limit} bytes"
+        return Faulted(
+            kind="memory", error=GuestError(name="InternalError", message=message), output=output
+        )
+
+
+def _fault(kind: FaultKind, message: str, output: tuple[OutputFrame, ...] = ()) -> Faulted:
+    return Faulted(kind=kind, error=GuestError(name="", message=message), output=output)
+
+
+def _nanoseconds(clock: Clock) -> int:
+    return int(clock.monotonic() * 1e9)

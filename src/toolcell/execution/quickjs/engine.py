@@ -1,0 +1,281 @@
+"""Owns every call into wasmtime: engines, modules, instances and their memory.
+
+Above: images, cells, workers. Below: `wasmtime`, which no other file may import.
+Refuses to know: JavaScript, frames, steps.
+
+A call through wasmtime's public Python face costs five times one through its own ctypes layer, so
+that layer is used when a self-check at first use shows that it still works as expected; else the
+public face does the same work. Guest pointers and lengths are never trusted: every read and write
+is checked against the memory as it is at that moment.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Literal
+
+import wasmtime
+
+WASM_PAGE = 65536
+# Above 2 MiB wasmtime overruns its own thread stacks and the process aborts.
+MAX_WASM_STACK = 2 << 20
+# The only import of the guest besides its memory.
+CLOCK = ("wasi_snapshot_preview1", "clock_time_get")
+
+TrapKind = Literal["interrupted", "stack", "other"]
+
+
+class EngineLoadError(Exception):
+    """A module cannot be compiled, read or instantiated; the text says why."""
+
+
+class GuestTrapError(Exception):
+    """The guest trapped; its instance must not be called again, its memory may still be read."""
+
+    def __init__(self, message: str, kind: TrapKind) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+class GuestAddressError(Exception):
+    """The guest named memory that it does not have."""
+
+
+def wasmtime_version() -> str:
+    """Return the version whose compiled modules can be loaded."""
+    return version("wasmtime")
+
+
+def _trap(error: Any) -> GuestTrapError:
+    code = error.trap_code
+    if code is wasmtime.TrapCode.INTERRUPT:
+        return GuestTrapError("interrupted", "interrupted")
+    if code is wasmtime.TrapCode.STACK_OVERFLOW:
+        return GuestTrapError("stack exhausted", "stack")
+    return GuestTrapError(str(error).strip().rpartition("\n")[2].strip(), "other")
+
+
+class _FastFunction:
+    """One exported function through wasmtime's ctypes layer, without per-call type look-ups."""
+
+    __slots__ = ("_call", "_context", "_function", "_returns", "_size", "_values")
+
+    def __init__(self, store: Any, function: Any, parameters: int, *, returns: bool) -> None:
+        layer = wasmtime._bindings
+        self._call = layer._wasmtime_func_call_unchecked
+        self._context = store._context()
+        self._function = function._func
+        self._size = max(parameters, 1)
+        self._values = (layer.wasmtime_val_raw_t * self._size)()
+        self._returns = returns
+
+    def __call__(self, *arguments: int) -> int:
+        values = self._values
+        for index, argument in enumerate(arguments):
+            values[index].i64 = argument
+        trap = ctypes.POINTER(wasmtime._bindings.wasm_trap_t)()
+        error = self._call(self._context, self._function, values, self._size, trap)
+        if error:
+            raise EngineLoadError(str(wasmtime.WasmtimeError._from_ptr(error)))
+        if trap:
+            raise _trap(wasmtime.Trap._from_ptr(trap))
+        return int(values[0].i32) if self._returns else 0
+
+
+class _PublicFunction:
+    """The same through the public face."""
+
+    __slots__ = ("_function", "_returns", "_store")
+
+    def __init__(self, store: Any, function: Any, _parameters: int, *, returns: bool) -> None:
+        self._store, self._function, self._returns = store, function, returns
+
+    def __call__(self, *arguments: int) -> int:
+        try:
+            result = self._function(self._store, *arguments)
+        except wasmtime.Trap as error:
+            raise _trap(error) from error
+        except wasmtime.WasmtimeError as error:
+            raise EngineLoadError(str(error)) from error
+        return int(result) if self._returns else 0
+
+
+_PROBE = """(module (memory (export "memory") 1)
+  (func (export "f") (param i32 i64) (result i32)
+    (i64.store (i32.const 8) (local.get 1)) (i32.sub (local.get 0) (i32.const 3))))"""
+
+
+@cache
+def call_layer() -> Literal["ctypes", "public"]:
+    """Return which way calls go, after trying the quick one on a module of known behaviour."""
+    store = wasmtime.Store()
+    instance = wasmtime.Instance(store, wasmtime.Module(store.engine, _PROBE), [])
+    exports = instance.exports(store)
+    try:
+        function = _FastFunction(store, exports["f"], 2, returns=True)
+        right = function(1, -(1 << 40)) == -2 and function(0x80000003, 7) == -(1 << 31)
+        data = exports["memory"].read(store, 8, 16)
+    except (AttributeError, TypeError, ctypes.ArgumentError, EngineLoadError):
+        return "public"
+    return "ctypes" if right and bytes(data) == (7).to_bytes(8, "little") else "public"
+
+
+class Instance:
+    """One live guest: its store, its memory and its exported functions. One thread at a time."""
+
+    __slots__ = ("_exports", "_functions", "_memory", "_store", "base", "engine")
+
+    def __init__(self, engine: Engine, data: Any, memory_cap: int) -> None:
+        store = self._store = wasmtime.Store(engine.raw)
+        store.set_wasi(wasmtime.WasiConfig())
+        store.set_epoch_deadline(1)
+        store.set_limits(memory_size=memory_cap)
+        try:
+            memory = wasmtime.Instance(store, data, []).exports(store)["memory"]
+            clock = engine.linker.get(store, *CLOCK)
+            imports = [clock if name == CLOCK else memory for name in engine.imports]
+            code = wasmtime.Instance(store, engine.code, imports)
+        except wasmtime.WasmtimeError as error:
+            raise EngineLoadError(str(error)) from error
+        self.engine = engine
+        self._memory = memory
+        self._exports = code.exports(store)
+        self._functions: dict[str, Callable[..., int]] = {}
+        # Memory keeps its place for life: wasmtime reserves the whole 4 GiB range on 64-bit hosts.
+        self.base: int = ctypes.addressof(memory.data_ptr(store).contents)
+
+    def call(self, name: str, *arguments: int) -> int:
+        """Call an export with integers; an `i32` result comes back signed, no result as 0.
+
+        Raises:
+            GuestTrapError: the guest trapped.
+        """
+        function = self._functions.get(name)
+        if function is None:
+            kind = _FastFunction if call_layer() == "ctypes" else _PublicFunction
+            raw = self._exports[name]
+            shape = raw.type(self._store)
+            returns = bool(shape.results)
+            function = kind(self._store, raw, len(shape.params), returns=returns)
+            self._functions[name] = function
+        return function(*arguments)
+
+    def arm(self) -> None:
+        """Let the next call run until `Engine.interrupt`, whatever was interrupted before."""
+        self._store.set_epoch_deadline(1)
+
+    @property
+    def size(self) -> int:
+        """Bytes of linear memory now."""
+        return int(self._memory.data_len(self._store))
+
+    def grow_to(self, size: int) -> None:
+        """Grow linear memory to `size` bytes.
+
+        Raises:
+            EngineLoadError: the store's limit does not allow it.
+        """
+        missing = (size - self.size) // WASM_PAGE
+        if missing > 0:
+            try:
+                self._memory.grow(self._store, missing)
+            except wasmtime.WasmtimeError as error:
+                raise EngineLoadError(str(error)) from error
+
+    def read(self, offset: int, length: int) -> bytes:
+        """Copy guest memory out.
+
+        Raises:
+            GuestAddressError: it does not lie within the memory.
+        """
+        self._check(offset, length)
+        return ctypes.string_at(self.base + offset, length)
+
+    def write(self, offset: int, data: bytes) -> None:
+        """Copy into guest memory.
+
+        Raises:
+            GuestAddressError: it does not lie within the memory.
+        """
+        self._check(offset, len(data))
+        ctypes.memmove(self.base + offset, data, len(data))
+
+    def _check(self, offset: int, length: int) -> None:
+        if offset < 0 or length < 0 or offset + length > self.size:
+            msg = f"{length} bytes at {offset} are outside the guest's memory"
+            raise GuestAddressError(msg)
+
+    def close(self) -> None:
+        """Free it. Safe to call again."""
+        self._functions.clear()
+        self._store.close()
+
+
+class Engine:
+    """One wasmtime engine with the code module loaded: what one worker thread runs cells on.
+
+    It is an engine of its own, because `interrupt` stops everything that runs on it.
+    """
+
+    def __init__(self, code: Path | bytes) -> None:
+        """Load compiled code: the path of a file that nobody else can write, or its bytes.
+
+        Raises:
+            EngineLoadError: it was not made by this version of wasmtime.
+        """
+        self.raw = wasmtime.Engine(_config())
+        try:
+            if isinstance(code, Path):
+                self.code = wasmtime.Module.deserialize_file(self.raw, str(code))
+            else:
+                self.code = wasmtime.Module.deserialize(self.raw, code)
+        except wasmtime.WasmtimeError as error:
+            raise EngineLoadError(str(error)) from error
+        self.linker = wasmtime.Linker(self.raw)
+        self.linker.define_wasi()
+        self.imports = [(item.module, item.name) for item in self.code.imports]
+        unknown = [name for name in self.imports if name not in {CLOCK, ("env", "memory")}]
+        if unknown:
+            msg = f"the engine asks for imports it must not have: {unknown!r}"
+            raise EngineLoadError(msg)
+
+    def load_data(self, compiled: bytes) -> Any:
+        """Load a compiled data module."""
+        return wasmtime.Module.deserialize(self.raw, compiled)
+
+    def instantiate(self, data: Any, memory_cap: int) -> Instance:
+        """Make a guest from a data module; its memory may grow to `memory_cap` bytes.
+
+        Raises:
+            EngineLoadError: it cannot be made.
+        """
+        return Instance(self, data, memory_cap)
+
+    def interrupt(self) -> None:
+        """Trap whatever runs on this engine. Callable from any thread."""
+        self.raw.increment_epoch()
+
+
+def _config() -> Any:
+    config = wasmtime.Config()
+    config.max_wasm_stack = MAX_WASM_STACK
+    config.epoch_interruption = True
+    config.memory_init_cow = True
+    return config
+
+
+def compile_module(wasm: bytes) -> bytes:
+    """Compile a module to bytes that `Engine` and `Engine.load_data` take.
+
+    Raises:
+        EngineLoadError: it is not a valid module.
+    """
+    try:
+        return bytes(wasmtime.Module(wasmtime.Engine(_config()), wasm).serialize())
+    except wasmtime.WasmtimeError as error:
+        msg = f"wasmtime cannot compile it: {error}"
+        raise EngineLoadError(msg) from error
