@@ -1,0 +1,1 @@
+"""`toolcell demo`: one question answered twice, with direct tools and in Code Mode."""
