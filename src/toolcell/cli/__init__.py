@@ -1,5 +1,10 @@
 """The command line."""
 
+import sys
+
 
 def main() -> None:
-    """Run the command line."""
+    """Run `toolcell` and leave with its exit code."""
+    from toolcell.cli.main import run  # noqa: PLC0415 - keeps `import toolcell.cli` free
+
+    sys.exit(run())

@@ -1,0 +1,5 @@
+"""Owns `python -m toolcell.cli`."""
+
+from toolcell.cli import main
+
+main()

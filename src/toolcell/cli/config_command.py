@@ -1,0 +1,110 @@
+"""Owns `toolcell config`: get, set, unset, validate.
+
+Above: `cli.main`. Below: `config`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cyclopts import App
+
+from toolcell.cli.console import DONE, MISUSED, print_error, print_json, print_text
+from toolcell.cli.options import SHARED, Shared
+from toolcell.config.edit import set_value, split_path, unset_value, write_atomically
+from toolcell.config.load import config_path, parse_json5, read_text
+from toolcell.config.parse import parse_config
+from toolcell.config.resolve import code_mode_options
+from toolcell.errors import ConfigError
+
+app = App(name="config", help="Read and change the config file.")
+
+
+@app.command
+def get(path: str | None = None, *, shared: Shared = SHARED) -> int:
+    """Print the value at PATH as the file has it, or the whole file; defaults are not filled in.
+
+    `toolcell config get --json tools.codeMode` prints JSON.
+    """
+    data = _data(shared)
+    if path is None:
+        print_json(data)
+        return DONE
+    value: Any = data
+    for key in split_path(path):
+        if not isinstance(value, dict) or key not in value:
+            print_error(f"{path} is not set in the config file; its default applies")
+            return 1
+        value = value[key]
+    if isinstance(value, str) and not shared.json:
+        print_text(value)
+    else:
+        print_json(value)
+    return DONE
+
+
+@app.command(name="set")
+def set_(path: str, value: str, *, shared: Shared = SHARED) -> int:
+    """Set the value at PATH; VALUE is JSON5, and text that is no JSON5 is taken as a string.
+
+    The file is checked before it is written; comments and layout stay.
+    """
+    file, _ = config_path(shared.config)
+    text = read_text(file, required=False) or ""
+    return _write(shared, set_value(text, split_path(path), _value(value)))
+
+
+@app.command
+def unset(path: str, *, shared: Shared = SHARED) -> int:
+    """Remove the value at PATH."""
+    file, _ = config_path(shared.config)
+    text = read_text(file, required=True) or ""
+    return _write(shared, unset_value(text, split_path(path)))
+
+
+@app.command
+def validate(*, shared: Shared = SHARED) -> int:
+    """Check the file, and print what code mode comes to for each agent."""
+    config = shared.load()
+    agents = ["main", *(name for name in config.agents.entries if name != "main")]
+    effective = {}
+    for agent in agents:
+        options = code_mode_options(config, agent)
+        effective[agent] = {
+            "codeMode": options.enabled,
+            "executor": options.executor,
+            "guestApi": options.guest_api,
+        }
+    file, _ = config_path(shared.config)
+    if shared.json:
+        print_json({"file": str(file), "exists": file.exists(), "agents": effective})
+        return DONE
+    print_text(f"{file}: " + ("valid" if file.exists() else "does not exist; defaults apply"))
+    for agent, row in effective.items():
+        state = "on" if row["codeMode"] is True else "off"
+        print_text(f"{agent}: code mode {state}, {row['executor']}, {row['guestApi']} API")
+    return DONE
+
+
+def _data(shared: Shared) -> Any:
+    file, required = config_path(shared.config)
+    text = read_text(file, required=required)
+    return parse_json5(text, origin=str(file)) if text and text.strip() else {}
+
+
+def _value(text: str) -> Any:
+    try:
+        return parse_json5(text, origin="the value")
+    except ConfigError:
+        return text
+
+
+def _write(shared: Shared, text: str) -> int:
+    file, _ = config_path(shared.config)
+    try:
+        parse_config(parse_json5(text, origin=str(file)))
+    except ConfigError as error:
+        print_error(f"not written: {error.message}")
+        return MISUSED
+    write_atomically(file, text)
+    return DONE

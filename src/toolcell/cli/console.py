@@ -1,0 +1,83 @@
+"""Owns what a person or a script sees: data to stdout, progress and errors to stderr.
+
+Above: every command. Below: `rich`. Progress shows on a terminal only; a pipe stays silent.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from toolcell.base.jsontext import dumps
+
+DONE, FAILED, MISUSED = 0, 1, 2
+"""Exit codes: the work is done; it failed; bad usage or config."""
+
+
+def print_json(value: Any) -> None:
+    """Write one compact JSON document and a newline to stdout; lone surrogates are escaped."""
+    sys.stdout.write(dumps(value).encode("utf-8", "backslashreplace").decode() + "\n")
+    sys.stdout.flush()
+
+
+def print_text(text: str) -> None:
+    """Write plain text and a newline to stdout."""
+    sys.stdout.write(text.encode("utf-8", "backslashreplace").decode() + "\n")
+    sys.stdout.flush()
+
+
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Write a table to stdout; cells are plain text, never markup."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in columns:
+        table.add_column(name, overflow="fold")
+    for row in rows:
+        table.add_row(*(escape(_visible(cell)) for cell in row))
+    Console().print(table)
+
+
+def print_error(message: str) -> None:
+    """Write `toolcell: <message>` to stderr."""
+    sys.stderr.write(f"toolcell: {message}\n".encode("utf-8", "backslashreplace").decode())
+
+
+def _visible(text: str) -> str:
+    """Return text without control characters: names and descriptions may be hostile."""
+    return "".join(char if char.isprintable() or char == "\n" else " " for char in text)
+
+
+class Progress:
+    """Shows what is going on while somebody waits; silent unless stderr is a terminal."""
+
+    def __init__(self) -> None:
+        self._console = Console(stderr=True)
+        self._status: Any = None
+
+    @property
+    def shown(self) -> bool:
+        """Whether anybody sees it."""
+        return self._console.is_terminal
+
+    def say(self, text: str) -> None:
+        """Show `text` as what goes on now."""
+        if self._status is not None:
+            self._status.update(escape(_visible(text)))
+
+    @contextmanager
+    def running(self, text: str) -> Iterator[Progress]:
+        """Show a spinner with `text` for the body of the `with` statement."""
+        if not self.shown:
+            yield self
+            return
+        with self._console.status(escape(text)) as status:
+            self._status = status
+            try:
+                yield self
+            finally:
+                self._status = None

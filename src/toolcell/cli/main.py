@@ -1,0 +1,49 @@
+"""Owns the command line as a whole: its commands, its exit codes, how errors are shown.
+
+Above: the `toolcell` script. Below: one module for each command.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from cyclopts import App, CycloptsError
+
+from toolcell.cli import config_command
+from toolcell.cli.console import FAILED, MISUSED, print_error
+from toolcell.errors import ConfigError, ToolcellError
+from toolcell.base.version import VERSION
+
+app = App(
+    name="toolcell",
+    help="Code Mode and Tool Search for AI agents.",
+    version=VERSION,
+    result_action="return_value",
+    help_format="markdown",
+)
+app.command(config_command.app)
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code."""
+    try:
+        result = app(
+            sys.argv[1:] if arguments is None else list(arguments),
+            exit_on_error=False,
+            print_error=False,
+        )
+    except CycloptsError as error:
+        print_error(f"{error}\nTry 'toolcell --help'.")
+        return MISUSED
+    except ConfigError as error:
+        print_error(error.message)
+        return MISUSED
+    except ToolcellError as error:
+        print_error(error.message)
+        return FAILED
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        return FAILED
+    return result if isinstance(result, int) else 0
