@@ -1,5 +1,6 @@
 """What a caller is told when a tool breaks, and results that are no JSON."""
 
+import asyncio
 import math
 from pathlib import Path
 from typing import Any
@@ -45,7 +46,10 @@ async def test_what_a_remote_tool_raises_is_untrusted() -> None:
         (SystemExit(3), "the tool tried to exit the process (3)"),
         (RuntimeError(), "Tool 'openclaw:core:x' failed without a message."),
         (FileNotFoundError(2, "No such file", "/home/me/x/a.txt"), "No such file: …/a.txt"),
-        (ExceptionGroup("unhandled", [ValueError("a"), ExceptionGroup("g", [ValueError("b")])]), "a; b"),
+        (
+            ExceptionGroup("unhandled", [ValueError("a"), ExceptionGroup("g", [ValueError("b")])]),
+            "a; b",
+        ),
     ],
 )
 async def test_exceptions_without_a_helpful_text_get_one(
@@ -57,7 +61,6 @@ async def test_exceptions_without_a_helpful_text_get_one(
 
 async def test_a_cancellation_nobody_asked_for_is_a_failure() -> None:
     """BEHAVIOURS 148: a tool awaiting somebody's cancelled future must not strand its caller."""
-    import asyncio
 
     async def body(arguments: Any, context: Any) -> ToolResult:
         del arguments, context
@@ -89,7 +92,10 @@ TRACE = (
         ("GET https://api.example.com/home/v1/items failed", None),
         ("no route /v1/items", None),
         ("ratio 1/2, and/or docs/home/a.md", None),
-        ("<app.Thing object at 0x7f00aa> of <class 'app.models.Thing'>", "<app.Thing object> of Thing"),
+        (
+            "<app.Thing object at 0x7f00aa> of <class 'app.models.Thing'>",
+            "<app.Thing object> of Thing",
+        ),
     ],
 )
 def test_host_details_are_taken_out_and_the_rest_stays(text: str, clean: str | None) -> None:
@@ -99,7 +105,10 @@ def test_host_details_are_taken_out_and_the_rest_stays(text: str, clean: str | N
 
 def test_a_path_that_the_caller_gave_is_kept() -> None:
     """BR-05: it is no news to the caller, and it says which of several files failed."""
-    assert guest_text("no file /tmp/a.txt", known={"path": "/tmp/a.txt"}) == "no file /tmp/a.txt"
+    assert (
+        guest_text("no file /home/me/a.txt", known={"path": "/home/me/a.txt"})
+        == "no file /home/me/a.txt"
+    )
 
 
 def test_a_long_message_is_cut_openly() -> None:

@@ -87,8 +87,7 @@ async def test_an_input_error_names_the_fields_the_nearest_name_and_the_input() 
     error = await refused(
         core("open", Counted(), parameters=schema), {"pth": "x"}, input_hint="{ path: string }"
     )
-    assert "'path'" in error.message or '"path"' in error.message
-    assert "pth" in error.message
+    assert "missing property path; unknown property pth" in error.message
     assert error.message.endswith("Did you mean: path? Expected input: { path: string }.")
     for word in ("pydantic", "jsonschema", "http"):
         assert word not in error.message.lower()
@@ -150,7 +149,9 @@ async def test_an_invalid_output_schema_keeps_the_tool_from_running() -> None:
     assert (error.code, error.effect, body.count) == ("invalid_contract", "none", 0)
 
 
-@pytest.mark.parametrize("details", [{"sum": "S3CR3T"}, {"sum": 1, "more": "S3CR3T"}, None, MISSING])
+@pytest.mark.parametrize(
+    "details", [{"sum": "S3CR3T"}, {"sum": 1, "more": "S3CR3T"}, None, MISSING]
+)
 async def test_details_that_break_the_output_contract_fail_without_being_printed(
     details: Any,
 ) -> None:
@@ -161,7 +162,7 @@ async def test_details_that_break_the_output_contract_fail_without_being_printed
         'Tool "openclaw:core:x" returned details that do not match its declared outputSchema.'
     )
     assert 1 <= len(lines) <= 5
-    assert all(len(line.encode()) <= 256 + len("-  [truncated]") for line in lines)
+    assert all(len(line.encode()) <= len("- ") + 256 for line in lines)
     assert "S3CR3T" not in error.message
     assert (error.code, error.effect) == ("output_contract", "unknown")
 

@@ -17,15 +17,16 @@ from toolcell.base.deadline import Deadline
 from toolcell.base.identifiers import digest, fresh
 from toolcell.calls.gate import Gate
 from toolcell.calls.invocation import Invocation
-from toolcell.calls.nearest import MAX_SUGGESTIONS, nearest
 from toolcell.catalog.entry import Entry, Hit
 from toolcell.catalog.snapshot import CatalogSnapshot
 from toolcell.errors import CallError
 from toolcell.protocol.scope import RunScope
+from toolcell.schema.nearest import allowance, edit_distance
 from toolcell.tools.content import ToolResult
 from toolcell.tools.tool import SourceName
 
 CLOSED: Final = "Tool Search catalog is unavailable for this run."
+_MAX_SUGGESTIONS: Final = 3
 _MAX_SHOWN_ID: Final = 256
 _MAX_NAME_IN_CALL_ID: Final = 128
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9_.:/@$-]{1,128}")
@@ -252,12 +253,11 @@ class RunCatalog:
         """Return what the caller may have meant, by meaning first, then by spelling (330, 331)."""
         name = wanted[:_MAX_SHOWN_ID].rsplit(":", 1)[-1]
         visible = [e for e in self._entries() if _suggestible(e)]
-        hits = [hit.entry for hit in self._found(name.replace("_", " "), MAX_SUGGESTIONS)]
+        hits = [hit.entry for hit in self._found(name.replace("_", " "), _MAX_SUGGESTIONS)]
         found = [entry for entry in hits if _suggestible(entry)]
         if not found:
-            close = nearest(name, {entry.name for entry in visible})
-            found = [entry for entry in visible if entry.name in close]
-        return _labels(found[:MAX_SUGGESTIONS], visible)
+            found = _spelt_like(name, visible)
+        return _labels(found[:_MAX_SUGGESTIONS], visible)
 
 
 def _sizes(counts: Mapping[SourceName, int]) -> dict[str, Any]:
@@ -267,6 +267,14 @@ def _sizes(counts: Mapping[SourceName, int]) -> dict[str, Any]:
 
 def _suggestible(entry: Entry) -> bool:
     return _PLAIN_NAME.fullmatch(entry.id) is not None
+
+
+def _spelt_like(name: str, entries: Iterable[Entry]) -> list[Entry]:
+    reach = allowance(name)
+    near = [entry for entry in entries if abs(len(entry.name) - len(name)) <= reach]
+    scored = [(edit_distance(name.casefold(), entry.name.casefold()), entry) for entry in near]
+    scored.sort(key=lambda pair: (pair[0], pair[1].id))
+    return [entry for edits, entry in scored if edits <= reach]
 
 
 def _labels(found: Iterable[Entry], visible: Iterable[Entry]) -> list[str]:

@@ -1,8 +1,8 @@
 """Owns the two contracts of a call: its input, checked after the hooks, and its output (rule 7.1).
 
-Above: the gate. Below: `schema.validation`. Refuses to know: hooks, approvals. Validators are
-compiled once per schema object and kept while it is in use; a tool that is published again with
-another schema object is compiled again (BEHAVIOURS 289).
+Above: the gate. Below: `schema.validation`, which remembers what it compiled by schema object, so
+that a tool published again with another schema is compiled again (BEHAVIOURS 289).
+Refuses to know: hooks, approvals.
 """
 
 from __future__ import annotations
@@ -11,26 +11,28 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from toolcell.base.jsontext import clip_utf8
 from toolcell.calls.invocation import Invocation
-from toolcell.calls.nearest import nearest
-from toolcell.errors import CallError
-from toolcell.schema.validation import SchemaError, Validator, Violation, compile_validator
+from toolcell.errors import CallError, SchemaError
+from toolcell.schema.validation import (
+    Validator,
+    Violation,
+    compile_validator,
+    did_you_mean,
+    violation_lines,
+)
+from toolcell.schema.violations import describe_kind
 from toolcell.tools.content import MISSING
 
-MAX_CACHED: Final = 8192
-MAX_LINES: Final = 5
-MAX_LINE_BYTES: Final = 256
-_NO_SCHEMA: Final[Mapping[str, Any]] = {}
+MAX_BROKEN: Final = 1024
 
 
 class Contracts:
-    """Compiles, keeps and applies the contracts of tools."""
+    """Applies the contracts of tools; remembers the schemas that do not compile."""
 
-    __slots__ = ("_compiled",)
+    __slots__ = ("_broken",)
 
     def __init__(self) -> None:
-        self._compiled: OrderedDict[int, tuple[Mapping[str, Any], Validator | None]] = OrderedDict()
+        self._broken: OrderedDict[int, Mapping[str, Any]] = OrderedDict()
 
     def check_input(self, invocation: Invocation, arguments: Mapping[str, Any]) -> None:
         """Check arguments against the tool's `parameters`.
@@ -49,7 +51,7 @@ class Contracts:
             return
         violations = validator.errors(arguments)
         if violations:
-            raise _input_error(invocation, arguments, violations)
+            raise _input_error(invocation, violations)
 
     def output(self, invocation: Invocation) -> Validator | None:
         """Return what checks the tool's details; None without a trusted `outputSchema`.
@@ -66,19 +68,15 @@ class Contracts:
         return validator
 
     def _validator(self, schema: Mapping[str, Any]) -> Validator | None:
-        key = id(schema)
-        held = self._compiled.get(key)
-        if held is not None and held[0] is schema:
-            self._compiled.move_to_end(key)
-            return held[1]
+        if self._broken and self._broken.get(id(schema)) is schema:
+            return None
         try:
-            validator = compile_validator(schema)
+            return compile_validator(schema)
         except SchemaError:
-            validator = None
-        self._compiled[key] = (schema, validator)
-        if len(self._compiled) > MAX_CACHED:
-            self._compiled.popitem(last=False)
-        return validator
+            self._broken[id(schema)] = schema
+            if len(self._broken) > MAX_BROKEN:
+                self._broken.popitem(last=False)
+            return None
 
 
 def check_output(invocation: Invocation, validator: Validator, details: Any) -> None:
@@ -91,8 +89,7 @@ def check_output(invocation: Invocation, validator: Validator, details: Any) -> 
         raise _output_error(invocation, ["details are missing"])
     violations = validator.errors(details)
     if violations:
-        lines = [violation.text(show_value=False) for violation in violations[:MAX_LINES]]
-        raise _output_error(invocation, lines)
+        raise _output_error(invocation, violation_lines(violations, show_value=False))
 
 
 def check_object(invocation: Invocation) -> None:
@@ -104,8 +101,7 @@ def check_object(invocation: Invocation) -> None:
     arguments = invocation.arguments
     if isinstance(arguments, Mapping):
         return
-    kinds = {"NoneType": "null", "list": "an array", "str": "a string", "bool": "a boolean"}
-    kind = kinds.get(type(arguments).__name__, "a number")
+    kind = describe_kind(arguments)
     raise CallError(
         f'Invalid arguments for tool "{invocation.subject}": expected one object, got {kind}.'
         + _expected(invocation),
@@ -114,14 +110,10 @@ def check_object(invocation: Invocation) -> None:
     )
 
 
-def _input_error(
-    invocation: Invocation, arguments: Mapping[str, Any], violations: Sequence[Violation]
-) -> CallError:
-    lines = [_clipped(violation.text(show_value=False)) for violation in violations[:MAX_LINES]]
-    text = "; ".join(line.rstrip(".") for line in lines)
+def _input_error(invocation: Invocation, violations: Sequence[Violation]) -> CallError:
+    text = "; ".join(violation_lines(violations, show_value=True))
     trusted = invocation.sourced.trusted
-    guesses = _guesses(invocation.sourced.tool.parameters, arguments) if trusted else []
-    meant = f" Did you mean: {', '.join(guesses)}?" if guesses else ""
+    meant = f" {guess}" if trusted and (guess := did_you_mean(violations)) else ""
     return CallError(
         f'Invalid arguments for tool "{invocation.subject}": {text}.{meant}{_expected(invocation)}',
         code="input_contract",
@@ -130,29 +122,13 @@ def _input_error(
     )
 
 
-def _guesses(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> list[str]:
-    """Return known property names that unknown ones come close to, and that are still free."""
-    properties = schema.get("properties")
-    if not isinstance(properties, Mapping):
-        return []
-    free = [name for name in properties if name not in arguments]
-    unknown = [name for name in arguments if name not in properties]
-    found = [guess for name in unknown[:MAX_LINES] for guess in nearest(name, free)[:1]]
-    return list(dict.fromkeys(found))
-
-
 def _expected(invocation: Invocation) -> str:
     hint = invocation.input_hint
     return f" Expected input: {hint}." if hint and invocation.sourced.trusted else ""
 
 
-def _clipped(line: str) -> str:
-    clipped = clip_utf8(line, MAX_LINE_BYTES)
-    return line if clipped == line else f"{clipped} [truncated]"
-
-
 def _output_error(invocation: Invocation, lines: Sequence[str]) -> CallError:
-    text = "\n".join(f"- {_clipped(line)}" for line in lines)
+    text = "\n".join(f"- {line}" for line in lines)
     return CallError(
         f'Tool "{invocation.subject}" returned details that do not match its declared '
         "outputSchema. It has run: check the state it left before you call it again.\n" + text,

@@ -25,7 +25,7 @@ from toolcell.calls.contracts import Contracts, check_object, check_output
 from toolcell.calls.failures import tool_failure
 from toolcell.calls.hooks import NO_HOOKS, HookRunner, hook_view
 from toolcell.calls.invocation import Invocation
-from toolcell.calls.record import CallRecord, Recorder, Status
+from toolcell.calls.record import CallRecord, Recorder, Status, detached
 from toolcell.calls.redaction import NO_SECRETS, Redactor
 from toolcell.calls.results import accepted, error_text, event_copy, plain_details
 from toolcell.calls.schedule import RunSchedule
@@ -233,7 +233,7 @@ class _Passage:
 
     def begin(self) -> None:
         """Record the start, with a copy of the arguments that the tool cannot reach."""
-        self.record.begin(loads(dumps(self.arguments)))
+        self.record.begin(detached(self.arguments))
 
     def outcome(
         self, status: Status, *, details: Any = None, error: str | None = None

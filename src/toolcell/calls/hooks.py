@@ -16,7 +16,7 @@ import anyio
 from toolcell.base.jsontext import dumps, loads
 from toolcell.calls.cancellation import asked_to_stop
 from toolcell.calls.invocation import Invocation
-from toolcell.calls.record import Recorder
+from toolcell.calls.record import Recorder, detached
 from toolcell.errors import CallError
 from toolcell.protocol.hooks import (
     AfterToolCall,
@@ -86,7 +86,7 @@ class HookRunner:
         asks: list[str] = []
         for hook in self._hooks.before:
             try:
-                shown = replace(view, arguments=loads(dumps(view.arguments)))
+                shown = replace(view, arguments=detached(view.arguments))
                 decision = await _run(hook, shown, self._hooks.timeout_seconds)
                 if isinstance(decision, Block):
                     raise blocked(invocation, decision.reason)
@@ -108,7 +108,7 @@ class HookRunner:
         hooks = NO_HOOKS if self._hooks is None else self._hooks
         for hook in hooks.after:
             try:
-                shown = replace(seen, details=_copy(seen.details))
+                shown = replace(seen, details=detached(seen.details))
                 decision = await _run(hook, shown, hooks.timeout_seconds)
                 if isinstance(decision, ReplaceDetails):
                     seen = replace(seen, details=decision.details)
@@ -181,10 +181,6 @@ def _followed(view: BeforeToolCall, decision: Any) -> BeforeToolCall:
 def _not_a_decision(decision: object) -> NoReturn:
     why = f"returned a {type(decision).__name__}, which is no decision"
     raise _HookFaultError(why)
-
-
-def _copy(details: Any) -> Any:
-    return loads(dumps(details)) if isinstance(details, dict | list) else details
 
 
 def blocked(invocation: Invocation, reason: str) -> CallError:

@@ -5,7 +5,6 @@ Above: the gate. Below: `protocol.events`, `redaction`. Refuses to know: why a c
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Final, Literal
 
 from toolcell.base.clock import Clock
@@ -151,7 +150,17 @@ class CallRecord:
         )
 
 
-def detached(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a copy of plain JSON arguments, for someone who might change it."""
-    copy: dict[str, Any] = loads(dumps(arguments))
-    return copy
+def detached(value: Any) -> Any:
+    """Return a copy of plain JSON, for someone who might change it or keep it."""
+    try:
+        return _copied(value)
+    except RecursionError:
+        return loads(dumps(value))
+
+
+def _copied(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _copied(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_copied(item) for item in value]
+    return value

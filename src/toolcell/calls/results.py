@@ -10,6 +10,7 @@ from math import isfinite
 from typing import Any, Final
 
 from toolcell.base.jsontext import clip_utf8, dumps, loads, utf8_length
+from toolcell.calls.record import detached
 from toolcell.errors import CallError
 from toolcell.tools.content import (
     MISSING,
@@ -60,8 +61,7 @@ def event_copy(result: ToolResult) -> Any:
     """Return the caller's view as JSON of its own: `details`, or the whole result without any."""
     if result.details is MISSING:
         return result.to_dict()
-    details = result.details
-    return loads(dumps(details)) if isinstance(details, dict | list) else details
+    return detached(result.details)
 
 
 def error_text(result: ToolResult) -> str:
