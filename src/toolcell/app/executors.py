@@ -1,0 +1,69 @@
+"""Owns the executors of a process: made once each, when a cell first needs one.
+
+Above: `app.runtime`. Below: `execution`. An executor that cannot be had is an error that says so,
+never another executor (rule 1.6).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+
+from toolcell.config.code_mode import ExecutorName
+from toolcell.errors import RuntimeUnavailableError
+from toolcell.execution.contract import Executor
+
+QUICKJS_PLUGIN = "code-mode-quickjs"
+"""The bundled plugin that stands for the QuickJS executor in `plugins.deny` (rule 9.3)."""
+
+Say = Callable[[str], None]
+
+
+def _quiet(_: str) -> None:
+    """Show nothing."""
+
+
+class Executors:
+    """Hands out executors by name and closes them all."""
+
+    def __init__(self, *, denied: Collection[str] = (), on_progress: Say = _quiet) -> None:
+        self._denied = frozenset(denied)
+        self._on_progress = on_progress
+        self._made: dict[str, Executor] = {}
+
+    def get(self, name: ExecutorName) -> Executor:
+        """Return the executor called `name`.
+
+        Raises:
+            RuntimeUnavailableError: it is blocked, or this version does not have it.
+        """
+        made = self._made.get(name)
+        if made is None:
+            made = self._made[name] = self._make(name)
+        return made
+
+    def statistics(self) -> Mapping[str, Mapping[str, int]]:
+        """Return the counts of each executor in use."""
+        return {name: executor.statistics() for name, executor in self._made.items()}
+
+    async def aclose(self) -> None:
+        """Close every executor that was made."""
+        while self._made:
+            _, executor = self._made.popitem()
+            await executor.aclose()
+
+    def _make(self, name: ExecutorName) -> Executor:
+        if name == "node":
+            msg = (
+                "executor 'node' is not part of this version; set tools.codeMode.executor to "
+                '"quickjs" (in Python: CodeMode(executor="quickjs"); on the command line: '
+                "--executor quickjs)"
+            )
+            raise RuntimeUnavailableError(msg)
+        if QUICKJS_PLUGIN in self._denied:
+            msg = f"executor 'quickjs' is blocked: {QUICKJS_PLUGIN!r} is in plugins.deny"
+            raise RuntimeUnavailableError(msg)
+        from toolcell.execution.quickjs.executor import (  # noqa: PLC0415 - wasmtime, when needed
+            QuickJSExecutor,
+        )
+
+        return QuickJSExecutor(on_progress=self._on_progress)
