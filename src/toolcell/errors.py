@@ -11,6 +11,7 @@ Above: everything. Below: the standard library. Refuses to know: where an error 
     ├── McpError               operator   a server that cannot be started, reached or understood
     ├── ProviderError          operator   the model endpoint refused or broke
     ├── PayloadViolationError  operator   rule 2.6: the final provider request shows other tools
+    ├── RequestError           operator   a client's request that cannot run; a door answers 400
     ├── CellError              model      the outcome of a cell; `code` is a code of rule 3.9
     │   └── RuntimeUnavailableError  model  rule 1.6: the executor cannot load or start
     └── CallError              guest      one tool call; catchable data in guest code
@@ -140,6 +141,12 @@ class PayloadViolationError(ToolcellError):
     """Rule 2.6: the final provider request shows tools it must not show."""
 
     code = "payload_violation"
+
+
+class RequestError(ToolcellError):
+    """A client's request that cannot be accepted (CN-07): nothing ran, and a door answers 400."""
+
+    code = "invalid_request_error"
 
 
 class CellError(ToolcellError):

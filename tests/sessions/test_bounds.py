@@ -4,22 +4,24 @@ import json
 import time
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toolcell.sessions.bounds import bounded
 
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
 )
 
 
+@settings(max_examples=60, deadline=None)
 @given(JSON)
 def test_what_fits_is_kept_exactly(value):
     assert bounded(value, 1 << 20) == json.loads(json.dumps(value))
 
 
+@settings(max_examples=60, deadline=None)
 @given(JSON, st.integers(0, 300))
 def test_what_does_not_fit_is_cut_near_the_limit(value, limit):
     size = len(json.dumps(bounded(value, limit), ensure_ascii=False).encode(errors="surrogatepass"))
