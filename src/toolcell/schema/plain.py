@@ -1,0 +1,97 @@
+"""Owns the careful look at a schema that somebody else made: plain dicts and lists, or nothing.
+
+Above: every reader of schemas in this room. Below: `errors`.
+Refuses to know: JSON Schema keywords.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import islice
+from typing import Any
+
+from toolcell.errors import SchemaError
+
+MAX_MEMBERS = 100_000
+"""Members of one foreign mapping that are read; an endless iterator ends here."""
+MAX_DEPTH = 200
+"""Levels a schema may have to be compiled; the validator's own limit is 255."""
+MAX_NODES = 400_000
+"""Values a schema may have to be compiled."""
+
+_SURROGATES = dict.fromkeys(range(0xD800, 0xE000), "\ufffd")
+
+
+def as_object(value: Any) -> dict[Any, Any] | None:
+    """Return `value` as a plain dict, or None when it is no mapping or refuses to be read."""
+    if type(value) is dict:
+        return value
+    try:
+        if not isinstance(value, Mapping):
+            return None
+        return {key: value[key] for key in islice(value, MAX_MEMBERS)}
+    except Exception:  # noqa: BLE001 - a foreign mapping may raise anything; then nothing can be said
+        return None
+
+
+def as_list(value: Any) -> list[Any] | tuple[Any, ...] | None:
+    """Return `value` when it is a plain list or tuple, else None."""
+    return value if type(value) in {list, tuple} else None
+
+
+def as_names(value: Any) -> list[str]:
+    """Return the strings of a list such as `required`, each once, in order."""
+    items = as_list(value) or ()
+    return list(dict.fromkeys(item for item in items if type(item) is str))
+
+
+def well_formed(text: str) -> str:
+    """Return `text` with lone surrogates, which have no UTF-8 form, replaced by U+FFFD."""
+    return text if text.isascii() else text.translate(_SURROGATES)
+
+
+class _Copier:
+    """Copies plain JSON, counting what it copies."""
+
+    def __init__(self) -> None:
+        self.left = MAX_NODES
+
+    def copy(self, value: Any, depth: int) -> Any:
+        """Return fresh plain JSON, well-formed strings throughout."""
+        self.left -= 1
+        if depth > MAX_DEPTH:
+            msg = f"nested deeper than {MAX_DEPTH} levels, or in a cycle"
+            raise SchemaError(msg)
+        if self.left < 0:
+            msg = f"more than {MAX_NODES} values"
+            raise SchemaError(msg)
+        if value is None or type(value) in {bool, int, float}:
+            return value
+        if isinstance(value, str):
+            return well_formed(value)
+        items = as_list(value)
+        if items is not None:
+            return [self.copy(item, depth + 1) for item in items]
+        return self._members(value, depth)
+
+    def _members(self, value: Any, depth: int) -> dict[str, Any]:
+        members = as_object(value)
+        if members is None:
+            msg = f"holds a {type(value).__name__}, which has no JSON form"
+            raise SchemaError(msg)
+        out: dict[str, Any] = {}
+        for key, member in members.items():
+            if not isinstance(key, str):
+                msg = f"holds the key {key!r}, which is no string"
+                raise SchemaError(msg)
+            out[well_formed(key)] = self.copy(member, depth + 1)
+        return out
+
+
+def copy_plain(value: Any) -> Any:
+    """Return a fresh plain copy of a schema: dicts, lists, strings, numbers, booleans, None.
+
+    Raises:
+        SchemaError: it is too deep, too large, cyclic, or holds what JSON cannot carry.
+    """
+    return _Copier().copy(value, 0)

@@ -1,0 +1,194 @@
+"""Owns compiled validators: fast judgement, bounded explanation, no network, no files.
+
+Above: the call gate. Below: `jsonschema_rs` (judges), `schema.{dialect,explain,guard,plain}`.
+Refuses to know: whether a schema describes input or output, and what is done about a violation.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, Final
+
+import jsonschema_rs
+
+from toolcell.base.jsontext import canonical
+from toolcell.errors import SchemaError
+from toolcell.schema.dialect import Dialect, dialect_of, modern
+from toolcell.schema.explain import Explainer
+from toolcell.schema.guard import (
+    KEYWORD,
+    MAX_VALUE_DEPTH,
+    MAX_VISITS,
+    Visits,
+    counting_keyword,
+    guarded,
+    needs_guard,
+    too_deep,
+)
+from toolcell.schema.plain import copy_plain
+from toolcell.schema.positions import walk
+from toolcell.schema.refs import resolve
+from toolcell.schema.violations import (
+    Path,
+    Violation,
+    clipped,
+    describe_kind,
+    did_you_mean,
+    violation_lines,
+)
+
+__all__ = ["Validator", "Violation", "compile_validator", "did_you_mean", "violation_lines"]
+
+REMEMBERED: Final = 4096
+"""Compiled validators that are kept; the least recently used one goes first."""
+
+_BACKTRACKS = 20_000
+_PATTERN_BYTES = 1 << 20
+_CLASSES: dict[Dialect, Any] = {
+    "draft-07": jsonschema_rs.Draft7Validator,
+    "2019-09": jsonschema_rs.Draft201909Validator,
+    "2020-12": jsonschema_rs.Draft202012Validator,
+}
+
+
+def _native(schema: Any, dialect: Dialect, keywords: dict[str, Any] | None = None) -> Any:
+    """Compile: offline, formats as annotations, patterns with a bound on backtracking."""
+    options = jsonschema_rs.FancyRegexOptions(
+        backtrack_limit=_BACKTRACKS, size_limit=_PATTERN_BYTES, dfa_size_limit=_PATTERN_BYTES
+    )
+    return _CLASSES[dialect](
+        schema,
+        offline=True,
+        validate_formats=False,
+        pattern_options=options,
+        keywords=keywords or {},
+    )
+
+
+class Validator:
+    """One compiled schema. Safe to use from several threads."""
+
+    __slots__ = ("_dialect", "_judge", "_schema", "_visits")
+
+    def __init__(self, schema: Any) -> None:
+        """Compile a schema.
+
+        Raises:
+            SchemaError: it is no valid JSON Schema, refers outside itself, or is too large.
+        """
+        plain = copy_plain(schema)
+        if not isinstance(plain, dict | bool):
+            msg = f"a JSON Schema is an object or a boolean, not {describe_kind(plain)}"
+            raise SchemaError(msg)
+        self._dialect: Final = dialect_of(plain)
+        self._schema: Final = modern(plain, self._dialect)
+        self._visits: Final = Visits() if needs_guard(self._schema) else None
+        try:
+            self._judge: Final = self._compiled()
+        except jsonschema_rs.ValidationError as error:
+            raise _refusal(self._schema, error) from None
+        except (ValueError, jsonschema_rs.ReferencingError) as error:
+            msg = f"cannot be compiled ({type(error).__name__})"
+            raise SchemaError(msg) from None
+
+    def _compiled(self) -> Any:
+        if self._visits is None:
+            return _native(self._schema, self._dialect)
+        schema = guarded(self._schema, refs_stand_alone=self._dialect == "draft-07")
+        return _native(schema, self._dialect, {KEYWORD: counting_keyword(self._visits)})
+
+    def errors(self, value: Any) -> list[Violation]:
+        """Return why a plain JSON value is invalid: nothing when it is valid, else 1 to 10."""
+        if self._visits is not None:
+            if too_deep(value):
+                return [_whole(f"at most {MAX_VALUE_DEPTH} levels of nesting")]
+            self._visits.left = MAX_VISITS
+        try:
+            valid = self._judge.is_valid(value)
+        except UnicodeEncodeError:  # lone surrogates have no UTF-8 form; look at U+FFFD instead
+            return self._errors_of_copy(value)
+        except ValueError:
+            return self._errors_of_copy(value)
+        if self._visits is not None and self._visits.left < 0:
+            return [_whole("a value that can be checked in a bounded time")]
+        return [] if valid else self._explained(value)
+
+    def _errors_of_copy(self, value: Any) -> list[Violation]:
+        try:
+            plain = copy_plain(value)
+        except SchemaError as error:
+            return [_whole(f"plain JSON ({error.message})")]
+        if self._visits is not None:
+            self._visits.left = MAX_VISITS
+        if self._judge.is_valid(plain):
+            return []
+        return self._explained(plain)
+
+    def _explained(self, value: Any) -> list[Violation]:
+        explainer = Explainer(
+            self._schema, _keyword_holds, refs_stand_alone=self._dialect == "draft-07"
+        )
+        return explainer.explain(value) or [_whole("a value that matches its schema")]
+
+
+def _whole(expected: str) -> Violation:
+    return Violation(kind="mismatch", path=Path(), expected=expected)
+
+
+def _keyword_holds(keyword: str, argument: Any, value: Any) -> bool:
+    """Whether a value satisfies one keyword that has no subschemas."""
+    return bool(_single(keyword, canonical(argument)).is_valid(value))
+
+
+@lru_cache(maxsize=256)
+def _single(keyword: str, argument: str) -> Any:
+    return _native(f'{{"{keyword}":{argument}}}', "2020-12")
+
+
+def _refusal(schema: Any, error: jsonschema_rs.ValidationError) -> SchemaError:
+    """Say in our own words why a schema was refused, and where."""
+    dangling = isinstance(error.kind, jsonschema_rs.ValidationErrorKind.Referencing)
+    for members in walk(schema) if dangling else ():
+        reference = members.get("$ref")
+        if reference is not None and resolve(schema, reference) is None:
+            return SchemaError(
+                clipped(f"$ref {reference!r} leads to nothing in this schema; ")
+                + "references to other documents are never fetched"
+            )
+    path = ".".join(str(part) for part in error.instance_path)
+    keyword = str(error.instance_path[-1]) if error.instance_path else ""
+    if keyword == "pattern":
+        return SchemaError("is no regular expression that can be used", path=clipped(path))
+    return SchemaError("is not valid JSON Schema", path=clipped(path) or "schema")
+
+
+class _SameObject:
+    """A hashable stand-in for a schema: equal only to stand-ins of the very same object."""
+
+    __slots__ = ("schema",)
+
+    def __init__(self, schema: Any) -> None:
+        self.schema = schema
+
+    def __hash__(self) -> int:
+        return id(self.schema)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _SameObject) and other.schema is self.schema
+
+
+def compile_validator(schema: Any) -> Validator:
+    """Return the validator of a schema object, compiled at its first use (BEHAVIOURS 289).
+
+    The same object gives the same validator, so a schema must not be changed in place: publish
+    another object instead. 4,096 are remembered.
+
+    Raises:
+        SchemaError: the schema cannot be compiled; tried again at each call.
+    """
+    return _compiled(_SameObject(schema))
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _compiled(same: _SameObject) -> Validator:
+    return Validator(same.schema)
