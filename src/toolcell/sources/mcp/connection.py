@@ -8,6 +8,7 @@ Above: `McpSource`. Below: live sessions, transports, listings.
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -42,9 +43,13 @@ BETWEEN_LISTINGS = 1.0
 """Shortest time between two listings of a connected server (REPORTS MC-05: a bounded number)."""
 
 STABLE_SECONDS = 10.0
-PING_SECONDS = 10.0
 GOODBYE_SECONDS = 2.0
 _FRESH_TRIES = 3
+
+# The SDK logs what a server does wrong; it is shown by `status`, not on somebody's terminal.
+for _name in ("mcp", "client"):
+    logging.getLogger(_name).addHandler(logging.NullHandler())
+
 _PLAINLY: Mapping[ServerState, str] = {
     "starting": "it is still starting",
     "ready": "it is being listed",
@@ -56,10 +61,14 @@ _PLAINLY: Mapping[ServerState, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retry:
-    """Pauses between attempts, seconds: `first`, doubling up to `longest`."""
+    """Pauses between attempts, seconds: `first`, doubling up to `longest`.
+
+    `ping` is the longest wait for a sign of life of a server that seems to hang.
+    """
 
     first: float = 1.0
     longest: float = 60.0
+    ping: float = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -254,7 +263,7 @@ class Connection:
                 # It may be busy with others' calls; they will tell.
                 continue
             try:
-                with anyio.fail_after(PING_SECONDS):
+                with anyio.fail_after(self._around.retry.ping):
                     await live.ping()
             except (MCPError, TimeoutError):
                 self._leave.set()
@@ -318,13 +327,14 @@ class Connection:
         return self._live
 
     def _withdraw(self, state: ServerState) -> None:
+        before = self.problem
         self._state = state
         self._live = None
-        if self._listing is not None:
-            self._listing = None
-            self._current = frozenset()
-            self.tools = ()
-        self._around.changed()
+        self._listing = None
+        self._current = frozenset()
+        self.tools = ()
+        if self.problem != before:
+            self._around.changed()
 
     def _failed(self, reason: str, *, keep: bool = False) -> None:
         repeated = reason == self._reason

@@ -1,0 +1,213 @@
+"""Calls to a real server over stdio."""
+
+import json
+import time
+
+import anyio
+import pytest
+
+from tests.sources.mcp.running import fixture, run_tool, running
+from toolcell.errors import CallError
+from toolcell.tools.tool import Group, McpOrigin, ToolKind
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_tools_are_published_with_their_origin() -> None:
+    """Rules 4.1, 4.2, 7.3: id, group, owner and raw names; the output schema is no contract."""
+    async with running({"fx": fixture()}) as mcp:
+        move = mcp.tool("fx:move")
+        assert (move.id, move.source, move.owner, move.group) == (
+            "mcp:fx:move",
+            "mcp",
+            "fx",
+            Group.MCP,
+        )
+        assert move.mcp == McpOrigin(server="fx", tool="move")
+        assert move.tool.output_schema is None
+        assert not move.trusted
+        assert mcp.source.tools() is mcp.source.tools()
+
+
+async def test_arguments_and_results_cross_unchanged() -> None:
+    """Rule 5.1: null is kept, surrogates and `__proto__` are ordinary data (BEHAVIOURS 227)."""
+    value = {"a": None, "b": [1, 2.5, True], "c": "é\U0001f600\ud800", "__proto__": {"x": 1}}
+    async with running({"fx": fixture()}) as mcp:
+        result = await mcp.call("fx:echo", {"v": value})
+    assert result.details["structuredContent"] == {"v": value}
+    assert result.untrusted
+
+
+async def test_a_value_an_exception_and_a_broken_answer_are_told_apart() -> None:
+    """MC-07: `isError` resolves; a protocol error is catchable, untrusted and cleaned."""
+    async with running({"fx": fixture()}) as mcp:
+        failed = await mcp.call("fx:fail")
+        assert failed.details == {"content": [{"type": "text", "text": "nope"}], "isError": True}
+        with pytest.raises(CallError) as refused:
+            await mcp.call("fx:refuse")
+        assert (refused.value.code, refused.value.untrusted) == ("tool_error", True)
+        assert "that is [31mnot allowed" in refused.value.message
+        began = time.perf_counter()
+        with pytest.raises(CallError, match="answered unreadably to 'garble'"):
+            await mcp.call("fx:garble")
+        assert time.perf_counter() - began < 5
+        assert (await mcp.call("fx:add", {"a": 1, "b": 2})).details["structuredContent"] == {
+            "sum": 3
+        }
+
+
+async def test_a_tool_that_keeps_its_output_promise_badly_still_answers() -> None:
+    """MC-09: `move` gives content and a warning, its sibling works, nothing reconnects."""
+    async with running({"fx": fixture()}) as mcp:
+        moved = await mcp.call("fx:move")
+        assert moved.details["content"] == [{"type": "text", "text": "moved"}]
+        assert "sent none" in moved.details["warning"]
+        await mcp.call("fx:count")
+        assert mcp.status("fx").connects == 1
+
+
+async def test_private_metadata_stays_out_end_to_end() -> None:
+    """MC-13: over a real connection, through the SDK."""
+    async with running({"fx": fixture("--resources")}) as mcp:
+        for ident in ("leak", "picture", "$resources.list", "$prompts.list"):
+            result = await mcp.call(f"fx:{ident}")
+            assert "CANARY" not in json.dumps(result.to_dict()), ident
+
+
+async def test_calls_to_one_server_overlap() -> None:
+    """DESIGN decisions: 100 calls of 0.3 s each to one server take far less than 30 s."""
+    async with running({"fx": fixture()}) as mcp:
+        began = time.perf_counter()
+        async with anyio.create_task_group() as group:
+            for _ in range(100):
+                group.start_soon(mcp.call, "fx:sleep", {"seconds": 0.3})
+        assert time.perf_counter() - began < 5
+
+
+async def test_progress_reaches_the_caller() -> None:
+    """Rule 8.1: streaming updates; each report is plain data."""
+    async with running({"fx": fixture()}) as mcp:
+        updates: list[object] = []
+        await mcp.call("fx:steps", {"n": 3}, updates=updates)
+    assert updates == [
+        {"progress": float(n), "total": 3.0, "message": f"step {n}"} for n in (1, 2, 3)
+    ]
+
+
+async def test_cancelling_a_call_tells_the_server() -> None:
+    """Rule 8.1: abort reaches the work; the protocol's cancel is sent and the session lives on."""
+    async with running({"fx": fixture()}) as mcp:
+        with anyio.move_on_after(0.3) as scope:
+            await mcp.call("fx:sleep", {"seconds": 20})
+        assert scope.cancelled_caught
+
+        async def cancelled() -> int:
+            stats = await mcp.call("fx:stats")
+            return stats.details["structuredContent"]["cancelled"]
+
+        with anyio.fail_after(5):
+            while await cancelled() != 1:  # noqa: ASYNC110  counted by another process
+                await anyio.sleep(0.02)
+
+
+async def test_a_call_ends_at_its_timeout_or_its_deadline() -> None:
+    """Rule 8.1: whichever is shorter; the error says that the effect is unknown."""
+    async with running({"fx": fixture(call_timeout_seconds=0.3)}) as mcp:
+        with pytest.raises(CallError, match=r"within 0\.3 s") as timed_out:
+            await mcp.call("fx:sleep", {"seconds": 20})
+        assert (timed_out.value.code, timed_out.value.effect) == ("unavailable", "unknown")
+        began = time.perf_counter()
+        with pytest.raises(CallError, match="did not answer"):
+            await mcp.call("fx:sleep", {"seconds": 20}, seconds=0.1)
+        assert time.perf_counter() - began < 2
+
+
+async def test_the_host_environment_does_not_leak(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rule 8.4: only the SDK's minimal set and what the config names."""
+    monkeypatch.setenv("TOOLCELL_CANARY", "1")
+    async with running({"fx": fixture()}) as mcp:
+        found = await mcp.call("fx:environment")
+    names = set(found.details["structuredContent"]["names"])
+    allowed = {"HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "PYTHONPATH", "LC_CTYPE"}
+    assert names <= allowed
+
+
+async def test_requests_of_the_server_are_refused_clearly() -> None:
+    """Issue 4, part 1: sampling and elicitation are refused with a clear message."""
+    async with running({"fx": fixture()}) as mcp:
+        answer = (await mcp.call("fx:ask")).details["structuredContent"]
+        assert "offers no sampling, no elicitation" in answer["error"]["message"]
+        await mcp.call("fx:count")
+        assert any("refused" in line for line in mcp.status("fx").log_tail)
+
+
+async def test_server_logs_are_kept_per_server() -> None:
+    """Issue 4, part 1: log messages and stderr, cleaned, in the tail that doctor shows."""
+    async with running({"a": fixture(), "b": fixture()}) as mcp:
+        await mcp.call("a:say", {"line": "hello\x07 there"})
+        await mcp.until(lambda: len(mcp.status("a").log_tail) == 2)
+        assert set(mcp.status("a").log_tail) == {"[warning] hello there", "stderr: hello there"}
+        assert mcp.status("b").log_tail == ()
+
+
+async def test_resources_and_prompts_are_operations() -> None:
+    """DESIGN knot 4, BEHAVIOURS 225: fixed names, kind `mcp-operation`, paged, bytes described."""
+    async with running({"fx": fixture("--resources"), "bare": fixture()}) as mcp:
+        operations = [t for t in mcp.source.tools() if t.tool.kind is ToolKind.MCP_OPERATION]
+        assert [(t.id, t.mcp.operation) for t in operations] == [
+            ("mcp:fx:$resources.list", "resources.list"),
+            ("mcp:fx:$resources.read", "resources.read"),
+            ("mcp:fx:$prompts.list", "prompts.list"),
+            ("mcp:fx:$prompts.get", "prompts.get"),
+        ]
+        everything = (await mcp.call("fx:$resources.list")).details
+        assert [item["uri"] for item in everything["resources"]] == [
+            "note://0",
+            "note://1",
+            "note://2",
+        ]
+        page = (await mcp.call("fx:$resources.list", {"cursor": "1"})).details
+        assert (len(page["resources"]), page["nextCursor"]) == (1, "2")
+        text = (await mcp.call("fx:$resources.read", {"uri": "note://1"})).details
+        assert text["contents"][0]["text"] == "text of note://1"
+        blob = (await mcp.call("fx:$resources.read", {"uri": "note://2"})).details
+        assert "not included" in blob["contents"][0]["description"]
+        prompt = (
+            await mcp.call("fx:$prompts.get", {"name": "g", "arguments": {"who": "A"}})
+        ).details
+        assert prompt["messages"][0]["content"]["text"] == "Hello A"
+        with pytest.raises(CallError, match="'uri' must be a text"):
+            await mcp.call("fx:$resources.read", {})
+        with pytest.raises(CallError, match="must be texts"):
+            await mcp.call("fx:$prompts.get", {"name": "g", "arguments": {"who": 1}})
+
+
+async def test_the_same_tool_name_on_two_servers_hits_its_own() -> None:
+    """MC-10: ids are looked up whole; no server wins over another."""
+    async with running({"m1": fixture(), "m2": fixture()}) as mcp:
+        await mcp.call("m1:count")
+        await mcp.call("m1:count")
+        second = await mcp.call("m2:count")
+        first = await mcp.call("m1:stats")
+    assert second.details["structuredContent"] == {"n": 1}
+    assert first.details["structuredContent"]["calls"] == 2
+
+
+async def test_ids_stay_unique_when_names_hold_colons() -> None:
+    """DESIGN names: `mcp:<server>:<tool>` is never split; of two equal ids the first stays."""
+    async with running({"a": fixture(), "a:b": fixture()}) as mcp:
+        await mcp.call("a:add_tool", {"name": "b:echo"})
+        await mcp.until(lambda: mcp.status("a").listings == 2)
+        assert mcp.ids.count("mcp:a:b:echo") == 1
+        assert mcp.tool("a:b:echo").owner == "a"
+
+
+async def test_a_tool_from_an_older_listing_is_refused_before_it_is_sent() -> None:
+    """MC-01, MC-05, rule 4.4: what the server no longer lists is not callable."""
+    async with running({"fx": fixture()}) as mcp:
+        old = mcp.tool("fx:count")
+        await mcp.call("fx:drop_tool", {"name": "count"})
+        await mcp.until(lambda: "mcp:fx:count" not in mcp.ids)
+        with pytest.raises(CallError, match="no longer offers 'count'") as refused:
+            await run_tool(old)
+        assert (refused.value.code, refused.value.effect) == ("unavailable", "none")
