@@ -1,0 +1,101 @@
+"""Owns what a run of an agent is given and gives back.
+
+Above: `app`, the library face, the CLI. Below: `protocol`, `providers.contract`, `surface.plan`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+from toolcell.base.clock import SYSTEM_CLOCK, Clock
+from toolcell.errors import ToolcellError
+from toolcell.protocol.messages import Message, Usage
+from toolcell.protocol.scope import RunScope
+from toolcell.protocol.sink import NullSink, Sink
+from toolcell.providers.contract import Provider
+from toolcell.surface.plan import SurfacePlan, VisibleTool
+from toolcell.tools.content import ToolResult
+
+PlanSurface: TypeAlias = Callable[[], Awaitable[SurfacePlan]]
+"""Asked before each model call, so that tools may come and go between them."""
+
+CallTool: TypeAlias = Callable[[VisibleTool, Mapping[str, Any], str], Awaitable[ToolResult]]
+"""Runs one call through the gate: the tool, its arguments, the call's id. Raises CallError."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentPorts:
+    """What a run works with.
+
+    Attributes:
+        provider: The model's wire.
+        plan: Which tools the next model call shows.
+        call_tool: The way to the gate.
+        sink: Takes the events.
+        clock: For durations and timestamps.
+    """
+
+    provider: Provider
+    plan: PlanSurface
+    call_tool: CallTool
+    sink: Sink = field(default_factory=NullSink)
+    clock: Clock = SYSTEM_CLOCK
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRequest:
+    """What is asked of a run.
+
+    Attributes:
+        scope: Whom it acts for.
+        model: The provider's own name of the model.
+        prompt: What the user says.
+        history: The conversation so far, without a system message.
+        system: The configured system prompt; sent first, never recorded.
+        options: Further keys of the model request, such as `temperature`.
+    """
+
+    scope: RunScope
+    model: str
+    prompt: str
+    history: tuple[Message, ...] = ()
+    system: str | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunLimits:
+    """Bounds of one run.
+
+    Attributes:
+        max_turns: Model calls.
+        max_result_bytes: UTF-8 bytes of one tool result the model is shown. Results of code mode's
+            own controls have a cap of their own and are never cut here.
+    """
+
+    max_turns: int = 50
+    max_result_bytes: int = 256 << 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunResult:
+    """What a run came to.
+
+    Attributes:
+        status: `failed` when the provider, enforcement or a limit ended it; `error` says why.
+        text: The model's last words.
+        messages: What the run added to the conversation, the prompt first.
+        turns: Model calls made.
+        usage: Tokens of all of them.
+        finish: Why the model stopped; `length` means that its answer is cut.
+    """
+
+    status: Literal["completed", "failed"]
+    text: str
+    messages: tuple[Message, ...]
+    turns: int
+    usage: Usage
+    finish: Literal["stop", "tool_calls", "length", "filtered", "other"] | None = None
+    error: ToolcellError | None = None

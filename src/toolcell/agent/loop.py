@@ -1,0 +1,180 @@
+"""Owns the agent loop: prepare, turn, act, until the model has nothing more to call.
+
+A small state machine and nothing else: what a model sees is the plan's business, how a call is
+guarded the gate's, what is kept the sink's.
+
+Above: `app`, the library face, the CLI. Below: the ports of `contract`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Literal
+
+import anyio
+
+from toolcell.agent.contract import AgentPorts, RunLimits, RunRequest, RunResult
+from toolcell.agent.conversation import with_own_ids, with_pairs
+from toolcell.agent.dispatch import Dispatch
+from toolcell.agent.states import Act, Done, Prepare, State, Turn
+from toolcell.errors import ToolcellError
+from toolcell.protocol.events import MessageAdded, ModelCalled, RunEnded, RunStarted
+from toolcell.protocol.messages import Message, ModelRequest, ToolCall, Usage
+from toolcell.surface.enforcement import check_payload
+from toolcell.surface.plan import SurfacePlan
+
+
+async def run_agent(
+    request: RunRequest,
+    ports: AgentPorts,
+    *,
+    limits: RunLimits | None = None,
+    on_text: Callable[[str], None] | None = None,
+) -> RunResult:
+    """Run an agent until it answers, fails or is cancelled.
+
+    Cancelling it cancels the model call or the tools that run; the record then says `aborted`, and
+    every call that was asked for has an answer, so that the session can go on.
+
+    Args:
+        request: What is asked.
+        ports: What the run works with.
+        limits: Its bounds.
+        on_text: Gets the model's words as they arrive.
+
+    Returns:
+        The outcome; `failed` with an error for whatever toolcell raises on purpose.
+    """
+    return await AgentRun(request, ports, limits or RunLimits(), on_text).run()
+
+
+class AgentRun:
+    """One run. Use it once."""
+
+    def __init__(
+        self,
+        request: RunRequest,
+        ports: AgentPorts,
+        limits: RunLimits,
+        on_text: Callable[[str], None] | None = None,
+    ) -> None:
+        self._request = request
+        self._ports = ports
+        self._limits = limits
+        self._on_text = on_text
+        self._history = with_pairs(request.history)
+        self._added: list[Message] = []
+        self._call_ids = {call.id for message in self._history for call in message.tool_calls}
+        self._turns = 0
+        self._usage = Usage()
+
+    async def run(self) -> RunResult:
+        """Run it to its end."""
+        scope, clock = self._request.scope, self._ports.clock
+        started = RunStarted(scope=scope, at=clock.wall(), model=self._request.model)
+        self._ports.sink.emit(started)
+        try:
+            self._add(Message(role="user", text=self._request.prompt))
+            result = await self._drive()
+        except ToolcellError as error:
+            self._end("failed", error.message)
+            return self._result("failed", error=error)
+        except anyio.get_cancelled_exc_class():
+            self._end("aborted", "the run was cancelled")
+            raise
+        except Exception as error:
+            self._end("failed", f"{type(error).__name__}: {error}")
+            raise
+        self._end("completed", None)
+        return result
+
+    async def _drive(self) -> RunResult:
+        state: State = Prepare()
+        while True:
+            match state:
+                case Prepare():
+                    state = await self._prepare()
+                case Turn(plan, request):
+                    state = await self._turn(plan, request)
+                case Act(plan, calls):
+                    state = await self._act(plan, calls)
+                case Done(reply):
+                    return replace(self._result("completed"), finish=reply.finish)
+
+    async def _prepare(self) -> Turn:
+        if self._turns >= self._limits.max_turns:
+            message = (
+                f"the run made {self._turns} model calls and is not done; "
+                "raise maxTurns of the agent, or ask for less at a time"
+            )
+            raise ToolcellError(message, code="turn_limit")
+        plan = await self._ports.plan()
+        prompt = self._request.system
+        system = (Message(role="system", text=prompt),) if prompt else ()
+        request = ModelRequest(
+            model=self._request.model,
+            messages=(*system, *self._history, *self._added),
+            tools=plan.definitions,
+            options=self._request.options,
+        )
+        return Turn(plan, request)
+
+    async def _turn(self, plan: SurfacePlan, request: ModelRequest) -> State:
+        clock = self._ports.clock
+        began = clock.monotonic()
+        reply = await self._ports.provider.complete(
+            request,
+            check_payload=check_payload(plan) if plan.mode == "code" else None,
+            on_text=self._on_text,
+        )
+        self._turns += 1
+        self._usage = Usage(
+            input_tokens=self._usage.input_tokens + reply.usage.input_tokens,
+            output_tokens=self._usage.output_tokens + reply.usage.output_tokens,
+        )
+        called = ModelCalled(
+            scope=self._request.scope,
+            at=clock.wall(),
+            model=request.model,
+            tool_names=tuple(tool.name for tool in request.tools),
+            request_bytes=reply.request_bytes,
+            duration_ms=(clock.monotonic() - began) * 1000,
+            usage=reply.usage,
+        )
+        self._ports.sink.emit(called)
+        calls = with_own_ids(reply.message.tool_calls, self._call_ids)
+        self._add(replace(reply.message, tool_calls=calls))
+        return Act(plan, calls) if calls else Done(reply)
+
+    async def _act(self, plan: SurfacePlan, calls: tuple[ToolCall, ...]) -> Prepare:
+        dispatch = Dispatch(calls, plan, self._ports.call_tool, self._limits)
+        try:
+            await dispatch.run()
+        finally:
+            for message in dispatch.answers:
+                self._add(message)
+        return Prepare()
+
+    def _add(self, message: Message) -> None:
+        self._added.append(message)
+        at = self._ports.clock.wall()
+        self._ports.sink.emit(MessageAdded(scope=self._request.scope, at=at, message=message))
+
+    def _end(self, status: Literal["completed", "failed", "aborted"], error: str | None) -> None:
+        at = self._ports.clock.wall()
+        ended = RunEnded(scope=self._request.scope, at=at, status=status, error=error)
+        self._ports.sink.emit(ended)
+
+    def _result(
+        self, status: Literal["completed", "failed"], error: ToolcellError | None = None
+    ) -> RunResult:
+        said = [m.text for m in self._added if m.role == "assistant" and m.text]
+        return RunResult(
+            status=status,
+            text=said[-1] if said else "",
+            messages=tuple(self._added),
+            turns=self._turns,
+            usage=self._usage,
+            error=error,
+        )

@@ -1,0 +1,43 @@
+"""Owns the states of a run: prepare → turn → act → prepare, until done.
+
+Above: the loop. Below: `protocol.messages`, `surface.plan`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from toolcell.protocol.messages import ModelReply, ModelRequest, ToolCall
+from toolcell.surface.plan import SurfacePlan
+
+
+@dataclass(frozen=True, slots=True)
+class Prepare:
+    """Plan the next model call."""
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """Ask the model."""
+
+    plan: SurfacePlan
+    request: ModelRequest
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """Run the calls of a reply."""
+
+    plan: SurfacePlan
+    calls: tuple[ToolCall, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The model has answered."""
+
+    reply: ModelReply
+
+
+State: TypeAlias = Prepare | Turn | Act | Done
