@@ -1,0 +1,307 @@
+"""Owns one cell: drives an executor's steps, hands requests to the bridge, and ends exactly once.
+
+    start → settle → … → Finished | Faulted | parked → resume → settle → …
+
+Above: the runtime. Below: `bridge`, `faults`, `output`, `execution.contract`, `continuations`.
+Refuses to know: which executor it is, what a request means, arguments of the model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import anyio
+
+from toolcell.base.clock import Clock
+from toolcell.base.deadline import Deadline
+from toolcell.base.spawner import Spawner
+from toolcell.base.untrusted import wrapped
+from toolcell.codemode.bridge import Bridge
+from toolcell.codemode.budget import CellBudget
+from toolcell.codemode.continuations.store import ContinuationStore
+from toolcell.codemode.extensions.contract import CellContext, Handler
+from toolcell.codemode.faults import ABORTED, Bounds, Verdict, verdict
+from toolcell.codemode.output import Ledger
+from toolcell.codemode.results import Completed, Failed, Outcome, Reason, Waiting
+from toolcell.errors import CellError, RuntimeUnavailableError
+from toolcell.execution.contract import (
+    Continuation,
+    Executor,
+    Faulted,
+    Finished,
+    GuestError,
+    Limits,
+    Program,
+    Step,
+    Suspended,
+)
+from toolcell.protocol.scope import RunScope
+
+# An answer that comes this late is kept for `wait`, which has a budget of its own, rather than
+# given to a program that has no time left to use it.
+_LAST_MOMENT: Final = 0.02
+# How much longer than its budget an executor may take to report before the cell is given up.
+_GRACE_SECONDS: Final = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellPlan:
+    """What a cell is made of."""
+
+    cell_id: str
+    call_id: str
+    scope: RunScope
+    executor: Executor
+    program: Program
+    limits: Limits
+    handlers: Mapping[str, Handler]
+    timeout_ms: int
+    ttl_seconds: float
+    slots: int
+    inbox_bytes: int
+    show_aborted: bool = True
+    replay_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellPorts:
+    """What a cell is lent; `given_up` hears of the end of a cell that nobody waits for."""
+
+    clock: Clock
+    spawner: Spawner
+    store: ContinuationStore
+    given_up: Callable[[Cell, Failed], None]
+
+
+class Cell:
+    """One program from `exec` to its end. `run` and `resume` are called one at a time."""
+
+    def __init__(
+        self, plan: CellPlan, context: CellContext, ledger: Ledger, ports: CellPorts
+    ) -> None:
+        self.plan = plan
+        self.context = context
+        self._ledger = ledger
+        self._ports = ports
+        self._bridge = Bridge(
+            plan.handlers,
+            context,
+            ports.spawner,
+            slots=plan.slots,
+            inbox_bytes=plan.inbox_bytes,
+        )
+        self._continuation: Continuation | None = None
+        self._scope: anyio.CancelScope | None = None
+        self._reply_at = 0.0
+        self._abort_reason: str | None = None
+        self.bytes_at_rest = 0
+        self.over = False
+
+    @property
+    def cell_id(self) -> str:
+        """Its `runId`."""
+        return self.plan.cell_id
+
+    @property
+    def scope(self) -> RunScope:
+        """Whose it is."""
+        return self.plan.scope
+
+    @property
+    def life(self) -> Deadline:
+        """Its time to live while parked."""
+        return self._budget.life
+
+    @property
+    def _budget(self) -> CellBudget:
+        budget = self.context.budget
+        if not isinstance(budget, CellBudget):
+            msg = "a cell's context carries a CellBudget"
+            raise TypeError(msg)
+        return budget
+
+    async def run(self) -> Outcome:
+        """Start the program and drive it until there is a result for `exec`."""
+        return await self._guarded(first=True)
+
+    async def resume(self) -> Outcome:
+        """Drive the parked program on until there is a result for `wait`."""
+        return await self._guarded(first=False)
+
+    async def give_up(self, reason: str) -> None:
+        """End the cell: abort its calls once each, interrupt the guest, free its state."""
+        if self.over:
+            return
+        self._abort_reason = reason
+        if self._scope is not None:
+            self._scope.cancel()
+            return
+        await self._close()
+        self._ports.given_up(self, self._failed(self._aborted()))
+
+    async def _guarded(self, *, first: bool) -> Outcome:
+        seconds = self.plan.timeout_ms / 1000
+        self._budget.restart(seconds)
+        self._reply_at = self._ports.clock.monotonic() + seconds
+        outcome: Outcome | None = None
+        try:
+            with anyio.CancelScope() as self._scope:
+                outcome = await self._driven(first=first)
+        finally:
+            self._scope = None
+            if outcome is None or outcome.status != "waiting" or self._abort_reason is not None:
+                await self._close()
+        if outcome is None or self._abort_reason is not None:
+            return self._failed(self._aborted())
+        return outcome
+
+    async def _driven(self, *, first: bool) -> Outcome:
+        try:
+            step: Step | None = None
+            if first:
+                step = await self._stepped(None)
+            else:
+                self._bridge.resume_yields()
+            return await self._drained(step)
+        except RuntimeUnavailableError as error:
+            return self._failed(
+                Verdict(error=error.message, code="runtime_unavailable", phase="host")
+            )
+        except CellError as error:
+            return self._failed(_own(error))
+
+    async def _drained(self, step: Step | None) -> Outcome:
+        """Settle and resume until the program ends or has to be parked."""
+        while True:
+            if step is not None:
+                self._ledger.add(step.output)
+                match step:
+                    case Finished(value=value):
+                        self._continuation = None
+                        return self._completed(value)
+                    case Faulted():
+                        self._continuation = None
+                        return self._failed(self._verdict(step))
+                    case Suspended():
+                        self._continuation = step.continuation
+                        self._bridge.withdraw(step.withdrawn)
+                        self._bridge.submit(step.requests)
+            reason = await self._awaited(parking=step is not None)
+            if reason is not None:
+                return await self._parked(reason)
+            step = await self._stepped(self._continuation)
+
+    async def _awaited(self, *, parking: bool) -> Reason | None:
+        """Wait for answers; return why the cell must be parked instead, if it must."""
+        bridge = self._bridge
+        if bridge.yielding:
+            return "pending_tools" if bridge.pending() else "yield"
+        if not bridge.outstanding:
+            raise CellError(
+                "code mode program is pending without host work: it awaits a promise that nothing "
+                "will settle.",
+                code="internal_error",
+                phase="guest",
+            )
+        if parking and self.context.restart_safe:
+            return "pending_tools"
+        if not bridge.has_answers:
+            left = self._reply_at - self._ports.clock.monotonic()
+            with anyio.move_on_after(max(left, 0)):
+                await bridge.changed()
+        late = self._budget.remaining <= min(_LAST_MOMENT, self.plan.timeout_ms / 10_000)
+        return "pending_tools" if late or not bridge.has_answers else None
+
+    async def _stepped(self, continuation: Continuation | None) -> Step:
+        """Run the guest for the rest of its budget."""
+        seconds = self._budget.remaining
+        with anyio.move_on_after(seconds + _GRACE_SECONDS) as grace:
+            if continuation is None:
+                return await self.plan.executor.start(self.plan.program, self.plan.limits, seconds)
+            return await continuation.resume(self._bridge.take(), seconds)
+        if grace.cancelled_caught:
+            return Faulted(kind="timeout", error=GuestError(name="", message=""))
+        raise RuntimeUnavailableError("the executor ended a step without a result")
+
+    async def _parked(self, reason: Reason) -> Outcome:
+        if self._continuation is None:
+            raise CellError("the cell has nothing to park")
+        self._ports.store.reserve(self)
+        size = await self._continuation.park()
+        if isinstance(size, Faulted):
+            self._continuation = None
+            return self._failed(self._verdict(size))
+        self.bytes_at_rest = size
+        reply = self._ledger.reply()
+        self._ports.store.park(self, self.plan.ttl_seconds)
+        return Waiting(
+            cell_id=self.cell_id,
+            reason=reason,
+            pending=self._bridge.pending(),
+            output=reply.output,
+            omitted_bytes=reply.omitted_bytes,
+            replay_safe=self.context.restart_safe,
+            replay_id=self.plan.replay_id if self.context.restart_safe else None,
+            untrusted=self.context.untrusted,
+        )
+
+    def _completed(self, value: str) -> Completed:
+        reply = self._ledger.reply(value=value)
+        return Completed(
+            value=reply.value,
+            output=reply.output,
+            omitted_bytes=reply.omitted_bytes,
+            replay_safe=self.context.restart_safe,
+            untrusted=self.context.untrusted,
+        )
+
+    def _failed(self, found: Verdict) -> Failed:
+        outside = self.context.untrusted if found.untrusted is None else found.untrusted
+        try:
+            reply = self._ledger.reply(error=found.error)
+        except CellError as error:
+            found, outside = _own(error), False
+            reply = self._ledger.reply(error=found.error)
+        hidden = found.code == "aborted" and not self.plan.show_aborted
+        return Failed(
+            error=wrapped(reply.error) if outside else reply.error,
+            code=None if hidden else found.code,
+            phase=found.phase,
+            dispatched=self._bridge.dispatched,
+            output=reply.output,
+            omitted_bytes=reply.omitted_bytes,
+            replay_safe=self.context.restart_safe,
+            untrusted=self.context.untrusted,
+        )
+
+    def _verdict(self, fault: Faulted) -> Verdict:
+        limits = self.plan.limits
+        bounds = Bounds(
+            timeout_ms=self.plan.timeout_ms,
+            memory_bytes=limits.memory_bytes,
+            snapshot_bytes=limits.snapshot_bytes,
+        )
+        return verdict(
+            fault, program=self.plan.program, bounds=bounds, refusals=self._bridge.refusals
+        )
+
+    def _aborted(self) -> Verdict:
+        why = f": {self._abort_reason}" if self._abort_reason else ""
+        return Verdict(error=ABORTED + why, code="aborted", phase="host")
+
+    async def _close(self) -> None:
+        """Free everything. Safe to call again."""
+        self.over = True
+        with anyio.CancelScope(shield=True):
+            self._ports.store.release(self)
+            continuation, self._continuation = self._continuation, None
+            if continuation is not None:
+                await continuation.dispose()
+            await self._bridge.aclose()
+
+
+def _own(error: CellError) -> Verdict:
+    code: Any = error.code
+    return Verdict(error=error.message, code=code, phase=error.phase)

@@ -1,0 +1,58 @@
+"""Owns one nested call as an extension makes it: through the run's catalog, to JSON text.
+
+Above: the catalog, tools and MCP extensions. Below: `extensions.contract`, `errors`.
+Refuses to know: policy, hooks and approvals, which the gate applies.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from toolcell.base.jsontext import Json, dumps
+from toolcell.catalog.entry import Entry
+from toolcell.codemode.extensions.contract import CellContext
+from toolcell.errors import CallError
+from toolcell.tools.content import MISSING, ToolResult
+
+
+async def call_tool(entry: Entry, arguments: Any, cell: CellContext) -> ToolResult:
+    """Run `entry` for the cell.
+
+    Raises:
+        CallError: it was refused, or failed.
+    """
+    try:
+        result = await cell.catalog.call(
+            entry,
+            arguments,
+            parent_id=cell.parent_id,
+            budget=cell.budget,
+            on_update=cell.update,
+            replay_safe_only=cell.restart_safe,
+        )
+    except CallError as error:
+        cell.untrusted = cell.untrusted or error.untrusted
+        raise
+    cell.untrusted = cell.untrusted or result.untrusted
+    return result
+
+
+async def call_value(entry: Entry, arguments: Any, cell: CellContext) -> str:
+    """Run `entry` and return its `details` as JSON text; the whole result where it has none."""
+    return value_text(await call_tool(entry, arguments, cell))
+
+
+def value_text(result: ToolResult) -> str:
+    """Return what a guest gets for a result (rule 4.8, BEHAVIOURS 157)."""
+    value: Json = result.to_dict() if result.details is MISSING else result.details
+    return dumps(value)
+
+
+def unknown(message: str) -> CallError:
+    """Return the error for something that is not there; nothing ran."""
+    return CallError(message, code="unknown_tool", effect="none")
+
+
+def bad_input(message: str) -> CallError:
+    """Return the error for arguments that were refused; nothing ran."""
+    return CallError(message, code="invalid_input", effect="none")

@@ -1,0 +1,153 @@
+"""Owns `GuestExtension`: the one shape of everything a guest can see, and of its answers.
+
+The bridge looks a request's handler up by its method and has no special cases; the two guest APIs
+are two sets of extensions.
+
+Above: the extensions, the bridge, the image. Below: `catalog`, `base`, `tools`.
+Refuses to know: executors, cells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias
+
+from toolcell.base.deadline import Deadline
+from toolcell.base.jsontext import Json
+from toolcell.catalog.entry import Entry, Hit
+from toolcell.codemode.extensions.view import GuestView
+from toolcell.execution.contract import GuestScript
+from toolcell.tools.content import ToolResult
+
+_PRELUDE = Path(__file__).parent.parent / "prelude"
+
+
+def prelude(name: str) -> GuestScript:
+    """Return the script `prelude/<name>.mjs`."""
+    return GuestScript(name, (_PRELUDE / f"{name}.mjs").read_text(encoding="utf-8"))
+
+
+class CatalogAccess(Protocol):
+    """What code mode needs of a run's catalog; `calls.access.RunCatalog` is one.
+
+    One set of counters, visibility checked on every use.
+    """
+
+    def entries(self) -> tuple[Entry, ...]:
+        """Return the visible entries in catalog order."""
+        ...
+
+    def search(self, query: object, *, limit: object = None) -> Sequence[Hit]:
+        """Return hits; raises CallError for a bad query or limit."""
+        ...
+
+    def describe(self, tool_id: object) -> dict[str, Any]:
+        """Return an entry with its schemas; raises CallError when it is not visible."""
+        ...
+
+    async def call(
+        self,
+        entry_or_id: object,
+        arguments: Any,
+        *,
+        parent_id: str | None,
+        budget: Deadline | None = None,
+        on_update: Callable[[Any], None] | None = None,
+        replay_safe_only: bool = False,
+    ) -> ToolResult:
+        """Run a tool through the gate; raises CallError."""
+        ...
+
+    def telemetry(self) -> dict[str, Any]:
+        """Return catalog size, counts per source and the cumulative counters."""
+        ...
+
+
+@dataclass(slots=True, kw_only=True)
+class CellContext:
+    """What a handler knows of the cell that asks.
+
+    Attributes:
+        catalog: The catalog of the run, pinned.
+        view: What the cell's image shows of it.
+        parent_id: The `exec` call; nested calls name it even after a resume (BEHAVIOURS 165).
+        budget: Handed to calls, so that an open approval pauses it.
+        restart_safe: Only replay-safe tools may be called (rule 3.13).
+        on_update: Gets the progress of nested calls (BEHAVIOURS 167); None when nobody listens.
+        untrusted: Whether anything from the network reached the cell (rule 4.9).
+    """
+
+    catalog: CatalogAccess
+    view: GuestView
+    parent_id: str
+    budget: Deadline
+    restart_safe: bool = False
+    on_update: Callable[[Any], None] | None = None
+    untrusted: bool = False
+
+    def update(self, value: Any) -> None:
+        """Hand a nested call's progress on to whoever waits for the cell now."""
+        if self.on_update is not None:
+            self.on_update(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Answering:
+    """Answered at once, without a slot.
+
+    `answer(arguments, cell)` gives the value; it may raise CallError.
+    """
+
+    answer: Callable[[list[Any], CellContext], Json]
+
+
+@dataclass(frozen=True, slots=True)
+class Calling:
+    """Takes one of the cell's slots.
+
+    `run(arguments, cell)` gives JSON text; it may raise CallError.
+    """
+
+    run: Callable[[list[Any], CellContext], Awaitable[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Sleeping:
+    """Answered with null after `seconds(arguments)`; takes no slot and may be withdrawn."""
+
+    seconds: Callable[[list[Any]], float]
+
+
+@dataclass(frozen=True, slots=True)
+class Yielding:
+    """Parks the cell; answered with `answer(arguments)` when it is resumed."""
+
+    answer: Callable[[list[Any]], Json]
+
+
+Handler: TypeAlias = Answering | Calling | Sleeping | Yielding
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GuestExtension:
+    """One part of what guest code sees.
+
+    Attributes:
+        name: Its member in the data of the image and in the start values of a cell.
+        script: `(kit, data) => void`, run once while the image is made.
+        data: Makes its data for the image from what is visible; deterministic.
+        start: Makes its values for one cell, where it has such; None for none.
+        handlers: How the host answers the requests its script makes, by method.
+        prompt: A hint for the description of `exec`, given what is visible; None for none.
+        declarations: Virtual `.d.ts` files by path, given what is visible.
+    """
+
+    name: str
+    script: GuestScript
+    data: Callable[[GuestView], Json] = field(default=lambda _view: None)
+    start: Callable[[CellContext], Json] | None = None
+    handlers: Mapping[str, Handler] = field(default_factory=dict)
+    prompt: Callable[[GuestView], str | None] = field(default=lambda _view: None)
+    declarations: Callable[[GuestView], Mapping[str, str]] = field(default=lambda _view: {})

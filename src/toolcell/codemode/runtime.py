@@ -1,0 +1,284 @@
+"""Owns code mode for one run: `exec` and `wait` from arguments to the contract's result.
+
+Above: surface, the library face. Below: everything in this room, `calls.access`, executors.
+Refuses to know: activation, policy, which tools are direct.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, TypeAlias
+
+from toolcell.base.clock import SYSTEM_CLOCK, Clock
+from toolcell.base.identifiers import digest, fresh
+from toolcell.base.jsontext import dumps
+from toolcell.base.spawner import Spawner
+from toolcell.calls.access import RunCatalog
+from toolcell.catalog.quick_index import quick_index
+from toolcell.codemode.arguments import ExecArguments, exec_arguments, wait_argument
+from toolcell.codemode.budget import CellBudget
+from toolcell.codemode.cell import Cell, CellPlan, CellPorts
+from toolcell.codemode.continuations.store import ContinuationStore
+from toolcell.codemode.controls import Controls, make_controls
+from toolcell.codemode.description import exec_description
+from toolcell.codemode.events import CellRecord
+from toolcell.codemode.extensions import GuestExtension, guest_api
+from toolcell.codemode.extensions.contract import CellContext, Handler
+from toolcell.codemode.extensions.view import GuestView
+from toolcell.codemode.image import ImagePlan, ImageShelf
+from toolcell.codemode.output import CuttingLedger, Ledger, RefusingLedger
+from toolcell.codemode.results import Failed, Outcome
+from toolcell.codemode.screen import screen
+from toolcell.config.code_mode import CodeModeOptions, ExecutorName
+from toolcell.errors import CallError, CellError
+from toolcell.execution.contract import Executor, Limits, Program
+from toolcell.protocol.messages import ToolDefinition
+from toolcell.protocol.sink import NullSink, Sink
+from toolcell.tools.tool import ToolContext
+
+INDEX_CHARACTERS: Final = 8000
+NO_TYPESCRIPT: Final = (
+    "no TypeScript transformer is available; submit the program as JavaScript, without types."
+)
+
+Executors: TypeAlias = Callable[[ExecutorName], Executor]
+"""Gives the configured executor; raises RuntimeUnavailableError, never another executor."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuntimePorts:
+    """What a runtime is lent by `app`.
+
+    Attributes:
+        executors: Gives the executor of a name.
+        spawner: Owns the tasks of nested calls, which may outlive an `exec`.
+        store: The parked cells of the host, shared by all its runs.
+        sink: Gets the events.
+        clock: Tells the time.
+    """
+
+    executors: Executors
+    spawner: Spawner
+    store: ContinuationStore
+    sink: Sink = field(default_factory=NullSink)
+    clock: Clock = SYSTEM_CLOCK
+
+
+class CodeModeRuntime:
+    """Code mode over one run's catalog.
+
+    Args:
+        catalog: The run's catalog; its scope is the run's.
+        options: The effective options of `tools.codeMode`.
+        ports: What is lent.
+        visible_tools: Names of the tools the model sees, for telemetry.
+        extra: Extensions beside those of the guest API, such as plugin namespaces.
+    """
+
+    def __init__(
+        self,
+        catalog: RunCatalog,
+        options: CodeModeOptions,
+        ports: RuntimePorts,
+        *,
+        visible_tools: tuple[str, ...] = ("exec", "wait"),
+        extra: tuple[GuestExtension, ...] = (),
+    ) -> None:
+        self.options = options
+        self.visible_tools = visible_tools
+        self._catalog = catalog
+        self._ports = ports
+        self._extensions = (*guest_api(options.guest_api), *extra)
+        self._handlers: dict[str, Handler] = {}
+        for extension in self._extensions:
+            self._handlers.update(extension.handlers)
+        self._shelf = ImageShelf(self._extensions, catalog.snapshot.operations)
+        self._record = CellRecord(ports.sink, ports.clock)
+        self._described: tuple[GuestView, Controls] | None = None
+
+    def controls(self) -> Controls:
+        """Return `exec` and `wait` as tools; the description follows the visible catalog."""
+        view = self._plan().view
+        if self._described is None or self._described[0] is not view:
+            index = quick_index(
+                self._catalog.snapshot,
+                view.entries,
+                api=self.options.guest_api,
+                budget=INDEX_CHARACTERS,
+            )
+            made = make_controls(
+                description=exec_description(view, self._extensions, self.options, index),
+                options=self.options,
+                run=self._exec_body,
+                resume=self._wait_body,
+            )
+            self._described = (view, made)
+        return self._described[1]
+
+    def definitions(self) -> tuple[ToolDefinition, ...]:
+        """Return what a model is shown of the two controls."""
+        return tuple(
+            ToolDefinition(name=tool.name, description=tool.description, parameters=tool.parameters)
+            for tool in self.controls()
+        )
+
+    async def prepare(self) -> None:
+        """Load the engine and make the image ready, so that the first cell need not.
+
+        Raises:
+            RuntimeUnavailableError: the executor cannot be loaded or started.
+        """
+        await self._ports.executors(self.options.executor).prepare(self._plan().image)
+
+    async def exec(
+        self,
+        arguments: Mapping[str, Any],
+        *,
+        call_id: str,
+        on_update: Callable[[Any], None] | None = None,
+        force_restart_safe: bool = False,
+    ) -> Outcome:
+        """Run a cell; bad arguments and every other trouble come back as a failed result.
+
+        Args:
+            arguments: As the model or a hook gave them.
+            call_id: The `exec` call, parent of the nested calls.
+            on_update: Gets the progress of nested calls.
+            force_restart_safe: The host wants it, whatever the model said (BEHAVIOURS 213).
+        """
+        try:
+            asked = self._asked(arguments)
+            plan = self._plan()
+            source = screen(asked.code, shell_name=plan.view.shell_name)
+            executor = self._ports.executors(self.options.executor)
+        except (CellError, CallError) as error:
+            return self._refused(error)
+        asked = replace(asked, code=source, restart_safe=asked.restart_safe or force_restart_safe)
+        cell = self._cell(asked, plan, executor, call_id)
+        cell.context.on_update = on_update
+        self._record.started(cell)
+        return self._finished(cell, await self._watched(cell, cell.run()))
+
+    async def wait(
+        self,
+        arguments: Mapping[str, Any],
+        *,
+        call_id: str,
+        on_update: Callable[[Any], None] | None = None,
+    ) -> Outcome:
+        """Resume a parked cell of this run; as `exec`, it does not raise for trouble.
+
+        Args:
+            arguments: `{runId}`.
+            call_id: The `wait` call; nested calls keep the `exec` call as their parent.
+            on_update: Gets the progress of nested calls from now on.
+        """
+        del call_id
+        try:
+            claimed = self._ports.store.claim(wait_argument(arguments), self._catalog.scope)
+        except CellError as error:
+            return self._refused(error)
+        if not isinstance(claimed, Cell):
+            msg = "the continuation store holds something that is no cell"
+            raise TypeError(msg)
+        claimed.context.on_update = on_update
+        return self._finished(claimed, await self._watched(claimed, claimed.resume()))
+
+    async def abort(self, reason: str = "") -> None:
+        """End every cell of this run, running or parked, each exactly once."""
+        for cell in self._record.live:
+            await cell.give_up(reason)
+
+    async def aclose(self) -> None:
+        """End every cell: the run is over. Safe to call again."""
+        await self.abort("the run is over")
+
+    def _asked(self, arguments: Mapping[str, Any]) -> ExecArguments:
+        options = self.options
+        if options.guest_api == "catalog":
+            return exec_arguments(arguments, guest_api="catalog")
+        asked = exec_arguments(arguments, guest_api="tools", languages=options.languages)
+        if asked.language == "typescript":
+            raise CellError(NO_TYPESCRIPT, code="runtime_unavailable", phase="host")
+        return asked
+
+    def _plan(self) -> ImagePlan:
+        return self._shelf.plan(self._catalog.entries())
+
+    def _cell(
+        self, asked: ExecArguments, plan: ImagePlan, executor: Executor, call_id: str
+    ) -> Cell:
+        options, scope = self.options, self._catalog.scope
+        seconds = options.timeout_ms / 1000
+        context = CellContext(
+            catalog=self._catalog,
+            view=plan.view,
+            parent_id=call_id,
+            budget=CellBudget(seconds, clock=self._ports.clock),
+            restart_safe=asked.restart_safe,
+        )
+        made = CellPlan(
+            cell_id=fresh("cm"),
+            call_id=call_id,
+            scope=scope,
+            executor=executor,
+            program=Program(image=plan.image, source=asked.code, start=self._start(context)),
+            limits=Limits(
+                memory_bytes=options.memory_limit_bytes, snapshot_bytes=options.max_snapshot_bytes
+            ),
+            handlers=self._handlers,
+            timeout_ms=options.timeout_ms,
+            ttl_seconds=options.snapshot_ttl_seconds,
+            slots=options.max_pending_tool_calls,
+            inbox_bytes=options.inbox_bytes,
+            show_aborted=options.guest_api == "catalog",
+            replay_id="cm_replay_" + digest(scope.session_id, scope.run_id, call_id, asked.code),
+        )
+        ports = CellPorts(
+            clock=self._ports.clock,
+            spawner=self._ports.spawner,
+            store=self._ports.store,
+            given_up=self._record.result,
+        )
+        return Cell(made, context, self._ledger(), ports)
+
+    def _start(self, context: CellContext) -> str:
+        started = {e.name: e.start(context) for e in self._extensions if e.start is not None}
+        return dumps(started) if started else "{}"
+
+    def _ledger(self) -> Ledger:
+        limit = self.options.max_output_bytes
+        if self.options.guest_api == "catalog":
+            return CuttingLedger(limit)
+        return RefusingLedger(limit)
+
+    async def _watched(self, cell: Cell, running: Any) -> Outcome:
+        """Await a drive of the cell; when the caller is cancelled, the cell is over."""
+        outcome: Outcome | None = None
+        try:
+            outcome = await running
+        finally:
+            cell.context.on_update = None
+            if outcome is None:
+                self._record.cancelled(cell)
+        return outcome
+
+    def _finished(self, cell: Cell, outcome: Outcome) -> Outcome:
+        """Put the outcome on record and give it its telemetry."""
+        self._record.result(cell, outcome)
+        return replace(outcome, telemetry=self._telemetry())
+
+    def _refused(self, error: CellError | CallError) -> Failed:
+        code: Any = error.code if isinstance(error, CellError) else "internal_error"
+        phase = error.phase if isinstance(error, CellError) else "host"
+        return Failed(error=error.message, code=code, phase=phase, telemetry=self._telemetry())
+
+    def _telemetry(self) -> dict[str, Any]:
+        return {**self._catalog.telemetry(), "visibleTools": list(self.visible_tools)}
+
+    async def _exec_body(self, arguments: Mapping[str, Any], context: ToolContext) -> Outcome:
+        return await self.exec(arguments, call_id=context.call_id, on_update=context.update)
+
+    async def _wait_body(self, arguments: Mapping[str, Any], context: ToolContext) -> Outcome:
+        return await self.wait(arguments, call_id=context.call_id, on_update=context.update)
