@@ -66,9 +66,7 @@ def test_a_rule_denies_the_shell_by_its_command_and_not_the_code_cell() -> None:
         (ApprovalRule(tool="exec", decision="deny", arguments={"command": r"rm "}, reason="no rm"),)
     )
     cell = SourcedTool(
-        tool=Tool(
-            name="exec", description="", parameters={}, execute=BODY, kind=ToolKind.CONTROL
-        ),
+        tool=Tool(name="exec", description="", parameters={}, execute=BODY, kind=ToolKind.CONTROL),
         source="openclaw",
         owner="core",
         group=Group.CORE,

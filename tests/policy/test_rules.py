@@ -155,9 +155,7 @@ def test_a_sandbox_has_no_mcp_tools_until_they_are_added() -> None:
 def test_rules_about_the_shell_never_reach_the_code_cell() -> None:
     """PO-06: both are called exec; policy is about the shell one."""
     cell = SourcedTool(
-        tool=Tool(
-            name="exec", description="", parameters={}, execute=BODY, kind=ToolKind.CONTROL
-        ),
+        tool=Tool(name="exec", description="", parameters={}, execute=BODY, kind=ToolKind.CONTROL),
         source="openclaw",
         owner="core",
         group=Group.CORE,

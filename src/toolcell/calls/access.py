@@ -30,6 +30,7 @@ _MAX_SUGGESTIONS: Final = 3
 _MAX_SHOWN_ID: Final = 256
 _MAX_NAME_IN_CALL_ID: Final = 128
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9_.:/@$-]{1,128}")
+_WORD: Final = re.compile(r"[^\W_]+")
 _SOURCES: Final[tuple[SourceName, ...]] = ("openclaw", "mcp", "client")
 
 
@@ -252,11 +253,12 @@ class RunCatalog:
     def _guesses(self, wanted: str) -> list[str]:
         """Return what the caller may have meant, by meaning first, then by spelling (330, 331)."""
         name = wanted[:_MAX_SHOWN_ID].rsplit(":", 1)[-1]
-        visible = [e for e in self._entries() if _suggestible(e)]
-        hits = [hit.entry for hit in self._found(name.replace("_", " "), _MAX_SUGGESTIONS)]
+        words = _WORD.findall(name.casefold())
+        visible = [entry for entry in self._entries() if _suggestible(entry)]
+        hits = [hit.entry for hit in self._found(" ".join(words), self._max_limit)]
         found = [entry for entry in hits if _suggestible(entry)]
-        if not found:
-            found = _spelt_like(name, visible)
+        literal = [entry for entry in found if _speaks_of(entry, words)]
+        found = literal or found or _spelt_like(name, visible)
         return _labels(found[:_MAX_SUGGESTIONS], visible)
 
 
@@ -267,6 +269,11 @@ def _sizes(counts: Mapping[SourceName, int]) -> dict[str, Any]:
 
 def _suggestible(entry: Entry) -> bool:
     return _PLAIN_NAME.fullmatch(entry.id) is not None
+
+
+def _speaks_of(entry: Entry, words: Iterable[str]) -> bool:
+    text = f"{entry.name} {entry.description}".casefold()
+    return any(word in text for word in words)
 
 
 def _spelt_like(name: str, entries: Iterable[Entry]) -> list[Entry]:
