@@ -6,6 +6,8 @@ import sqlite3
 import stat
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import anyio
@@ -15,6 +17,7 @@ import toolcell
 from tests.sessions.events import said, scope, started
 from toolcell.errors import SessionError
 from toolcell.sessions.database import MIGRATIONS, Database
+from toolcell.sessions.records import to_record
 from toolcell.sessions.store import SessionStore
 
 pytestmark = pytest.mark.anyio
@@ -25,6 +28,7 @@ TESTS = Path(__file__).resolve().parents[2]
 WRITER = """
 import sys, anyio
 from tests.sessions.events import said, scope
+from toolcell.sessions.records import to_record
 from toolcell.sessions.store import SessionStore
 
 async def main(path, session, count):
@@ -208,3 +212,22 @@ async def test_a_burst_of_events_is_committed_together(tmp_path):
         for n in range(3000):
             store.emit(started(f"c{n}", n + 1))
         assert len(await store.tree("s1")) == 3000
+
+
+@pytest.mark.parametrize("attempt", range(5))
+def test_many_that_open_a_new_file_at_once_make_its_schema_once(tmp_path, attempt):
+    path = tmp_path / f"{attempt}.db"
+    together = threading.Barrier(8)
+
+    def open_and_write(number):
+        together.wait()
+        database = Database(path)
+        database.write([to_record(said(str(number)), 1000)])
+        database.close()
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(open_and_write, range(8)))
+    database = Database(path)
+    assert len(database.read("s1")) == 8
+    database.close()
+    assert sound(path)
