@@ -18,7 +18,7 @@ from tests.calls.kit import (
     mcp,
 )
 from toolcell.errors import CallError
-from toolcell.protocol.events import CallUpdated
+from toolcell.protocol.events import CallUpdated, Diagnostic
 from toolcell.tools.content import MISSING, TextContent, ToolResult
 from toolcell.tools.tool import Group, SourcedTool, Tool, ToolKind
 
@@ -324,3 +324,26 @@ async def test_statistics_count_what_is_under_way() -> None:
         "waiting_turns": 0,
         "runs": 1,
     }
+
+
+async def test_arguments_that_are_no_object_stand_on_record_as_they_were() -> None:
+    """rule 8.3: the history shows what was asked for, not what should have been."""
+    made, sink = gate()
+    with pytest.raises(CallError):
+        await made.call(invocation(ADD, [1, {"a": 2}]))
+    assert sink.started[0].arguments == [1, {"a": 2}]
+
+
+async def test_a_fault_of_a_step_fails_the_call_and_tells_the_operator() -> None:
+    """rule 3.10, SE-07: the caller gets a CallError with no inside in it; nothing ran."""
+
+    def authority() -> None:
+        raise ZeroDivisionError("inside")
+
+    body = Counted({})
+    made, sink = gate()
+    with pytest.raises(CallError, match="an internal error") as caught:
+        await made.call(invocation(core("x", body), authority=authority))
+    assert (caught.value.code, caught.value.effect, body.count) == ("tool_error", "none", 0)
+    assert sink.only_end().status == "failed"
+    assert "inside" in sink.of(Diagnostic)[0].message

@@ -188,6 +188,7 @@ async def test_after_hooks_see_the_outcome_and_may_replace_the_details() -> None
     assert result.details == {"sum": 11}
     assert seen == [("completed", {"sum": 3}, None, {"a": 1, "b": 2}), {"sum": 10}]
     assert sink.ended[0].result == {"sum": 11}
+    assert result.content == (TextContent('{"sum":11}'),)
     for bad in ({"sum": "x"}, {"sum": b"x"}):
         made, _ = gate(hooks=Hooks(after=[lambda _, bad=bad: ReplaceDetails(details=bad)]))
         with pytest.raises(CallError) as caught:
@@ -208,6 +209,28 @@ async def test_an_after_hook_that_fails_withholds_the_result(hook: Any) -> None:
     assert (body.count, len(times)) == (1, 1)
     assert sink.only_end().status == "failed"
     assert sink.only_end().result is None
+
+
+async def test_a_replacement_hides_what_the_content_said() -> None:
+    """BEHAVIOURS 285: a hook that masks details masks the text for a model too; null counts."""
+    told = ToolResult(content=(TextContent("the secret"),))
+    made, _ = gate(hooks=Hooks(after=[lambda _: ReplaceDetails(details=None)]))
+    result = await made.call(invocation(core("x", Counted(told))))
+    assert result == ToolResult(content=(TextContent("null"),), details=None)
+
+
+async def test_what_a_tool_does_to_its_arguments_is_not_shown_to_hooks() -> None:
+    """rule 8.1: `after` hooks see the call as it was decided."""
+    seen: list[AfterToolCall] = []
+
+    async def body(arguments: Any, context: Any) -> ToolResult:
+        del context
+        arguments["list"].append("smuggled")
+        return ToolResult(details=None)
+
+    made, _ = gate(hooks=Hooks(before=[lambda _: None], after=[seen.append]))
+    await made.call(invocation(core("x", body), {"list": []}))
+    assert seen[0].before.arguments == {"list": []}
 
 
 async def test_after_hooks_see_calls_that_failed_too() -> None:

@@ -13,30 +13,27 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping
-from typing import Any, Final
-
-import anyio
+from dataclasses import replace
+from typing import Final
 
 from toolcell.base.clock import SYSTEM_CLOCK, Clock
-from toolcell.base.jsontext import dumps, loads
+from toolcell.base.jsontext import dumps
 from toolcell.calls.approvals import ApprovalDesk
-from toolcell.calls.cancellation import asked_to_stop
 from toolcell.calls.contracts import Contracts, check_object, check_output
-from toolcell.calls.failures import tool_failure
-from toolcell.calls.hooks import NO_HOOKS, HookRunner, hook_view
+from toolcell.calls.hooks import NO_HOOKS, HookRunner
 from toolcell.calls.invocation import Invocation
+from toolcell.calls.passage import Passage
 from toolcell.calls.record import CallRecord, Recorder, Status, detached
 from toolcell.calls.redaction import NO_SECRETS, Redactor
-from toolcell.calls.results import accepted, error_text, event_copy, plain_details
+from toolcell.calls.results import error_text, event_copy, plain_details
 from toolcell.calls.schedule import RunSchedule
 from toolcell.errors import CallError
 from toolcell.policy.approvals import ApprovalRules
 from toolcell.protocol.approvals import Approver, NoApprover
-from toolcell.protocol.hooks import AfterToolCall, BeforeToolCall, Hooks
+from toolcell.protocol.hooks import Hooks
 from toolcell.protocol.sink import NullSink, Sink
 from toolcell.schema.validation import Validator
-from toolcell.tools.content import MISSING, ToolResult
-from toolcell.tools.tool import ToolContext
+from toolcell.tools.content import MISSING, TextContent, ToolResult
 
 MAX_IDLE_RUNS: Final = 4096
 """How many runs' numbering is remembered; the least recently used idle run is forgotten first."""
@@ -87,7 +84,7 @@ class Gate:
         """
         run = self._run(invocation.scope.run_id)
         run.started += 1
-        passage = _Passage(invocation, CallRecord(invocation, run.started, self._recorder))
+        passage = Passage(invocation, CallRecord(invocation, run.started, self._recorder))
         self._active += 1
         run.active += 1
         try:
@@ -95,6 +92,10 @@ class Gate:
         except CallError as error:
             await self._failed(passage, error)
             raise
+        except Exception as error:
+            failure = self._unexpected(passage, error)
+            await self._failed(passage, failure)
+            raise failure from error
         except BaseException:
             await self._over(passage, "aborted", "the call was aborted", "aborted")
             raise
@@ -125,35 +126,35 @@ class Gate:
         run = self._runs[run_id] = _Run()
         return run
 
-    async def _passed(self, passage: _Passage, run: _Run) -> ToolResult:
+    async def _passed(self, passage: Passage, run: _Run) -> ToolResult:
         """Take a call through every step; the record is ended here only when it completes."""
         invocation = passage.invocation
         validator = await self._prepared(passage)
         if invocation.control:
-            result = await _body(passage)
+            result = await passage.run_body()
         else:
             async with run.schedule.turn(alone=_alone(invocation)):
-                _authorised(passage)
-                result = await _body(passage)
+                passage.authorise()
+                result = await passage.run_body()
         if self._hooks.has_after:
             result = await self._after(passage, result)
         if validator is not None:
             result = _checked(invocation, validator, result)
-        _authorised(passage)
+        passage.authorise()
         self._completed(passage, result)
         return result
 
-    async def _prepared(self, passage: _Passage) -> Validator | None:
+    async def _prepared(self, passage: Passage) -> Validator | None:
         """Do all that comes before the body; return what checks its details."""
         invocation = passage.invocation
-        _authorised(passage)
+        passage.authorise()
+        passage.take_arguments()
         check_object(invocation)
-        passage.arguments = _plain(invocation)
         asks: tuple[str, ...] = ()
         if self._hooks.has_before:
-            verdict = await self._hooks.before(invocation)
+            verdict = await self._hooks.before(invocation, passage.arguments)
             passage.view, asks = verdict.view, verdict.asks
-            passage.arguments = dict(verdict.view.arguments)
+            passage.arguments = detached(verdict.view.arguments)
         if invocation.control:
             validator, reasons = None, asks
         else:
@@ -165,30 +166,36 @@ class Gate:
             await self._desk.ask(invocation, passage.arguments, reasons)
         return validator
 
-    async def _after(self, passage: _Passage, result: ToolResult) -> ToolResult:
+    async def _after(self, passage: Passage, result: ToolResult) -> ToolResult:
+        """Show the `after` hooks a result; replaced details replace what a model reads too."""
         passage.after_seen = True
         status: Status = "failed" if result.is_error else "completed"
         error = error_text(result) if result.is_error else None
         details = None if result.details is MISSING else result.details
         seen = passage.outcome(status, details=details, error=error)
         replaced = await self._hooks.after(passage.invocation, seen)
-        if replaced is details:
+        if replaced is None:
             return result
-        return ToolResult(
-            content=result.content,
-            details=plain_details(replaced, passage.invocation.subject),
-            is_error=result.is_error,
-            untrusted=result.untrusted,
-        )
+        details = plain_details(replaced.details, passage.invocation.subject)
+        return replace(result, details=details, content=(TextContent(dumps(details)),))
 
-    def _completed(self, passage: _Passage, result: ToolResult) -> None:
+    def _completed(self, passage: Passage, result: ToolResult) -> None:
         copy = event_copy(result)
         if result.is_error:
             passage.record.end("failed", result=copy, error=error_text(result), code="tool_error")
         else:
             passage.record.end("completed", result=copy)
 
-    async def _failed(self, passage: _Passage, error: CallError) -> None:
+    def _unexpected(self, passage: Passage, error: Exception) -> CallError:
+        """Return the error for a fault in a step itself: the call fails, the operator is told."""
+        self._recorder.warn(passage.invocation, f"the gate failed: {error!r}")
+        return CallError(
+            f"Tool {passage.invocation.subject!r} could not be called: an internal error.",
+            code="tool_error",
+            effect="unknown" if passage.ran else "none",
+        )
+
+    async def _failed(self, passage: Passage, error: CallError) -> None:
         status: Status = "failed"
         if error.code == "aborted":
             status = "aborted"
@@ -196,7 +203,7 @@ class Gate:
             status = "blocked"
         await self._over(passage, status, error.message, error.code)
 
-    async def _over(self, passage: _Passage, status: Status, error: str, code: str) -> None:
+    async def _over(self, passage: Passage, status: Status, error: str, code: str) -> None:
         """Show the `after` hooks a call without a result, and end its record whatever they do."""
         passage.begin()
         try:
@@ -218,96 +225,8 @@ class _Run:
         self.active = 0
 
 
-class _Passage:
-    """Where one call stands on its way through the gate."""
-
-    __slots__ = ("after_seen", "arguments", "invocation", "ran", "record", "view")
-
-    def __init__(self, invocation: Invocation, record: CallRecord) -> None:
-        self.invocation = invocation
-        self.record = record
-        self.arguments: dict[str, Any] = {}
-        self.view: BeforeToolCall | None = None
-        self.ran = False
-        self.after_seen = False
-
-    def begin(self) -> None:
-        """Record the start, with a copy of the arguments that the tool cannot reach."""
-        self.record.begin(detached(self.arguments))
-
-    def outcome(
-        self, status: Status, *, details: Any = None, error: str | None = None
-    ) -> AfterToolCall:
-        """Return what `after` hooks are shown."""
-        return AfterToolCall(
-            before=self.view or hook_view(self.invocation, self.arguments),
-            status=status,
-            details=details,
-            error=error,
-            duration_ms=self.record.elapsed_ms,
-        )
-
-
 def _alone(invocation: Invocation) -> bool:
     return invocation.sourced.tool.execution_mode == "sequential"
-
-
-def _authorised(passage: _Passage) -> None:
-    """Ask the caller's authority again (rule 8.1): it may have ended while the call waited."""
-    if passage.invocation.authority is None:
-        return
-    try:
-        passage.invocation.authority()
-    except CallError as error:
-        if passage.ran:
-            error.effect = "unknown"
-        raise
-
-
-def _plain(invocation: Invocation) -> dict[str, Any]:
-    """Return the arguments as data of the call's own."""
-    try:
-        plain: dict[str, Any] = loads(dumps(dict(invocation.arguments)))
-    except (TypeError, ValueError, RecursionError) as error:
-        msg = f'Invalid arguments for tool "{invocation.subject}": they are not JSON: {error}.'
-        raise CallError(
-            msg,
-            code="invalid_input",
-            effect="none",
-        ) from error
-    return plain
-
-
-async def _body(passage: _Passage) -> ToolResult:
-    """Run the tool's own code and take its result over."""
-    invocation = passage.invocation
-    context = ToolContext(
-        scope=invocation.scope,
-        call_id=invocation.call_id,
-        parent_id=invocation.parent_id,
-        deadline=None,
-        update=passage.record.update,
-    )
-    passage.ran = True
-    try:
-        returned = await invocation.sourced.tool.execute(passage.arguments, context)
-    except CallError:
-        raise
-    except (Exception, SystemExit) as error:
-        await anyio.lowlevel.checkpoint_if_cancelled()
-        raise tool_failure(error, invocation, passage.arguments) from error
-    except anyio.get_cancelled_exc_class() as error:
-        if asked_to_stop():
-            raise
-        raise tool_failure(_StrayCancellationError(), invocation, passage.arguments) from error
-    return accepted(returned, invocation.subject)
-
-
-class _StrayCancellationError(Exception):
-    """Stands for a cancellation that nobody asked for."""
-
-    def __str__(self) -> str:
-        return "the tool was cancelled from within"
 
 
 def _checked(invocation: Invocation, validator: Validator, result: ToolResult) -> ToolResult:

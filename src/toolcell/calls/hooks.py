@@ -74,7 +74,7 @@ class HookRunner:
         """Whether `after` has anything to do."""
         return self._hooks is not None and bool(self._hooks.after)
 
-    async def before(self, invocation: Invocation) -> Verdict:
+    async def before(self, invocation: Invocation, arguments: dict[str, Any]) -> Verdict:
         """Ask each `before` hook in turn; each sees what those before it rewrote.
 
         Raises:
@@ -82,7 +82,7 @@ class HookRunner:
         """
         if self._hooks is None:
             raise blocked(invocation, "policy hooks are not available for this run")
-        view = hook_view(invocation, invocation.arguments)
+        view = hook_view(invocation, arguments)
         asks: list[str] = []
         for hook in self._hooks.before:
             try:
@@ -99,25 +99,26 @@ class HookRunner:
                 raise blocked(invocation, HOOK_FAILED) from fault
         return Verdict(view, tuple(asks))
 
-    async def after(self, invocation: Invocation, seen: AfterToolCall) -> Any:
-        """Show each `after` hook the outcome; return the details to go on with.
+    async def after(self, invocation: Invocation, seen: AfterToolCall) -> ReplaceDetails | None:
+        """Show each `after` hook the outcome; return the last replacement, if there was any.
 
         Raises:
             CallError: `blocked`: a hook failed, so the result is withheld.
         """
         hooks = NO_HOOKS if self._hooks is None else self._hooks
+        last: ReplaceDetails | None = None
         for hook in hooks.after:
             try:
                 shown = replace(seen, details=detached(seen.details))
                 decision = await _run(hook, shown, hooks.timeout_seconds)
                 if isinstance(decision, ReplaceDetails):
-                    seen = replace(seen, details=decision.details)
+                    last, seen = decision, replace(seen, details=decision.details)
                 elif decision is not None:
                     _not_a_decision(decision)
             except _HookFaultError as fault:
                 self._report(invocation, hook, fault)
                 raise withheld(invocation) from fault
-        return seen.details
+        return last
 
     async def after_failure(self, invocation: Invocation, seen: AfterToolCall) -> None:
         """Show each `after` hook a call that gave no result; nothing can be replaced.

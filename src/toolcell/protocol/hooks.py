@@ -74,7 +74,11 @@ class AfterToolCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplaceDetails:
-    """Give the caller these details instead; they are validated like the tool's own."""
+    """Give the caller these details instead; they are validated like the tool's own.
+
+    The content a model would read becomes their JSON text. Only a call that gave a result can have
+    its details replaced.
+    """
 
     details: Any
 
