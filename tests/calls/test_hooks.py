@@ -228,9 +228,10 @@ async def test_what_a_tool_does_to_its_arguments_is_not_shown_to_hooks() -> None
         arguments["list"].append("smuggled")
         return ToolResult(details=None)
 
-    made, _ = gate(hooks=Hooks(before=[lambda _: None], after=[seen.append]))
-    await made.call(invocation(core("x", body), {"list": []}))
-    assert seen[0].before.arguments == {"list": []}
+    for before in ([], [lambda _: None]):
+        made, _ = gate(hooks=Hooks(before=before, after=[seen.append]))
+        await made.call(invocation(core("x", body), {"list": []}))
+        assert seen[-1].before.arguments == {"list": []}
 
 
 async def test_after_hooks_see_calls_that_failed_too() -> None:

@@ -20,7 +20,7 @@ from toolcell.base.clock import SYSTEM_CLOCK, Clock
 from toolcell.base.jsontext import dumps
 from toolcell.calls.approvals import ApprovalDesk
 from toolcell.calls.contracts import Contracts, check_object, check_output
-from toolcell.calls.hooks import NO_HOOKS, HookRunner
+from toolcell.calls.hooks import NO_HOOKS, HookRunner, hook_view
 from toolcell.calls.invocation import Invocation
 from toolcell.calls.passage import Passage
 from toolcell.calls.record import CallRecord, Recorder, Status, detached
@@ -155,6 +155,8 @@ class Gate:
             verdict = await self._hooks.before(invocation, passage.arguments)
             passage.view, asks = verdict.view, verdict.asks
             passage.arguments = detached(verdict.view.arguments)
+        elif self._hooks.has_after:
+            passage.view = hook_view(invocation, detached(passage.arguments))
         if invocation.control:
             validator, reasons = None, asks
         else:
