@@ -51,7 +51,7 @@ async def test_a_model_calls_a_tool_reads_the_result_and_answers():
 
 
 async def test_everything_is_recorded_in_order():
-    """rule 8.3, rule 10.7"""
+    """rule 8.3"""
     rig = Rig([tool_call("echo", {"v": 1}, id="c1"), "done"])
     await rig.run()
     assert await rig.types() == [

@@ -19,7 +19,6 @@ pytestmark = pytest.mark.anyio
 
 
 async def test_a_run_through_the_official_client_is_stored_with_its_sizes(tmp_path):
-    """rule 10.7"""
     script = ScriptedModel(
         [
             [tool_call("echo", {"v": 1}, id="a"), tool_call("echo", {"v": 2}, id="b")],

@@ -61,7 +61,6 @@ async def test_text_arrives_whole_with_usage_and_finish(stream):
 
 @pytest.mark.parametrize("stream", [False, True])
 async def test_request_bytes_is_the_length_of_the_body_the_server_received(stream):
-    """rule 10.7: serialised bytes are those really sent."""
     reply, server = await complete(["ok"], stream=stream)
     assert reply.request_bytes == len(server.raw[0]) > 0
 

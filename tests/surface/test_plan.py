@@ -58,6 +58,8 @@ def test_a_remote_tool_is_never_promoted_to_direct_only(name):
     plan = plan_code_mode([own, *remote], CONTROLS, required_direct={name, f"{name}2"})
     assert names(plan) == ["exec", "wait", name]
     assert plan.resolve(name).sourced is own
+    catalog = CatalogSnapshot.build([own, *remote])
+    assert {entry.id for entry in catalog.entries} == {tool.id for tool in remote}
 
 
 def test_a_required_tool_is_visible_without_being_direct_only():

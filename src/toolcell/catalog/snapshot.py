@@ -130,7 +130,8 @@ class CatalogSnapshot:
 
 
 def _catalogued(sourced: SourcedTool) -> bool:
-    return sourced.tool.catalog_mode != "direct-only"
+    # A remote tool cannot leave the catalog by calling itself direct-only (PO-08).
+    return sourced.tool.catalog_mode != "direct-only" or not sourced.trusted
 
 
 def _key(sourced: SourcedTool) -> tuple[str, ToolKind]:
