@@ -66,6 +66,20 @@ async def test_calls_over_http_overlap_and_can_be_cancelled() -> None:
             await mcp.call("w:echo", {"v": "still here"})
 
 
+@pytest.mark.parametrize("flags", [(), ("--sse",)], ids=["streamable", "sse"])
+async def test_what_http_cannot_carry_is_refused_before_it_is_sent(flags) -> None:
+    """Rule 8.5: a catchable error; hostile arguments do not take the connection down."""
+    with http_server(*flags) as (url, _):
+        transport = "sse" if flags else "streamable-http"
+        async with running({"w": web(url, transport=transport)}) as mcp:
+            for bad in ("\ud800", float("nan"), {1, 2}):
+                with pytest.raises(CallError) as refused:
+                    await mcp.call("w:echo", {"v": bad})
+                assert (refused.value.code, refused.value.effect) == ("invalid_input", "none")
+            await mcp.call("w:echo", {"v": "fine"})
+            assert mcp.status("w").connects == 1
+
+
 async def test_a_restarted_http_server_is_found_again() -> None:
     """MC-11, issue 4: reconnect with back-off; calls in between reject as unavailable."""
     with http_server() as (url, _):

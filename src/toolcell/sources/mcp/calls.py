@@ -14,6 +14,7 @@ import mcp_types as types
 from mcp.shared.dispatcher import ProgressFnT
 from mcp.shared.exceptions import MCPError
 
+from toolcell.base import jsontext
 from toolcell.base.clock import Clock
 from toolcell.errors import CallError
 from toolcell.sources.mcp.live import Live
@@ -47,6 +48,7 @@ class Caller:
         server: Its raw name.
         timeout: Seconds a call may take.
         clock: Time for progress reports.
+        surrogates: Whether lone surrogates of JavaScript strings can be sent; an HTTP body cannot.
         live: Gives the session, or raises `CallError` when there is none.
         suspect: Told of every sign that the connection may be broken.
     """
@@ -54,6 +56,7 @@ class Caller:
     server: str
     timeout: float
     clock: Clock
+    surrogates: bool
     live: Callable[[], Live]
     suspect: Callable[[], None]
 
@@ -65,6 +68,7 @@ class Caller:
         Raises:
             CallError: the server refused, did not answer in time, or is gone.
         """
+        self._check_sendable(listed.name, arguments)
         params = types.CallToolRequestParams(name=listed.wire_name, arguments=dict(arguments))
         request = types.CallToolRequest(params=params)
         raw = await self._request(listed.name, request, context)
@@ -74,6 +78,7 @@ class Caller:
         self, operation: Operation, arguments: Mapping[str, Any], context: ToolContext
     ) -> ToolResult:
         """Run a resource or prompt operation. Raises `CallError` like `tool`."""
+        self._check_sendable(operation, arguments)
         if operation == "resources.read":
             uri = self._text(operation, arguments, "uri")
             read = types.ReadResourceRequest(params=types.ReadResourceRequestParams(uri=uri))
@@ -155,6 +160,17 @@ class Caller:
                 code="unavailable",
             )
         return raw
+
+    def _check_sendable(self, what: str, arguments: Mapping[str, Any]) -> None:
+        """Refuse what a transport would choke on: it would take the whole connection with it."""
+        try:
+            text = jsontext.dumps(arguments)
+            if not self.surrogates:
+                text.encode("utf-8")
+        except UnicodeEncodeError:
+            raise _bad_input(what, "a text holds half of a surrogate pair") from None
+        except (TypeError, ValueError, RecursionError) as error:
+            raise _bad_input(what, f"the arguments are not JSON: {error}") from None
 
     def _failure(self, what: str, error: MCPError) -> CallError:
         broken = error.code in _TRANSPORT_CODES or error.message in _TRANSPORT_TEXTS

@@ -115,6 +115,7 @@ class Connection:
             server=name,
             timeout=settings.call_timeout_seconds,
             clock=around.clock,
+            surrogates=settings.kind == "stdio",
             live=self._session,
             suspect=self._suspect,
         )

@@ -23,7 +23,7 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from mcp.client.stdio import get_default_environment
 from mcp.os.posix.utilities import terminate_posix_process_tree
 from mcp.shared.message import SessionMessage
-from mcp_types import PARSE_ERROR, ErrorData, JSONRPCError, jsonrpc_message_adapter
+from mcp_types import PARSE_ERROR, ErrorData, JSONRPCError, JSONRPCRequest, jsonrpc_message_adapter
 
 from toolcell.errors import McpError
 from toolcell.sources.mcp.lines import LineCutter, Overlong
@@ -35,6 +35,9 @@ MAX_MESSAGE_BYTES = 32 << 20
 
 MAX_GARBAGE_LINES = 1_000
 """Lines that are no JSON-RPC, without a good one between, before the server is given up."""
+
+MAX_SERVER_REQUESTS = 10_000
+"""Requests answered per connection: a server that asks and never reads would fill the memory."""
 
 _CHUNK = 1 << 16
 _OUTBOX = 256
@@ -121,6 +124,7 @@ class _Pipes:
         self._outbox = outbox
         self._log = log
         self._garbage = 0
+        self._asked = 0
         self.flushed = anyio.Event()
 
     async def read_stdout(self) -> None:
@@ -178,6 +182,10 @@ class _Pipes:
         except ValueError:
             return self._unreadable(line[:512], line[-512:], "a line that is not JSON-RPC")
         self._garbage = 0
+        if isinstance(message, JSONRPCRequest):
+            self._asked += 1
+            if self._asked > MAX_SERVER_REQUESTS:
+                return None
         return SessionMessage(message)
 
     def _unreadable(self, head: bytes, tail: bytes, what: str) -> SessionMessage | None:
