@@ -1,0 +1,239 @@
+"""Owns `Run`: the tools of one run as its model sees them, and the way its calls take.
+
+Policy, catalog, code mode and surface are put together here and nowhere else (rule 2.1). The result
+is kept until a source changes; cells that are parked keep the catalog they started with.
+
+Above: the library face, the agent door, CLI commands. Below: surface, code mode, calls, catalog.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from toolcell.agent.gate_calls import model_invocation
+from toolcell.app.catalogs import CatalogShelf
+from toolcell.app.toolbox import Toolbox
+from toolcell.base.clock import Clock
+from toolcell.base.identifiers import fresh
+from toolcell.calls.access import RunCatalog
+from toolcell.calls.gate import Gate
+from toolcell.codemode.controls import tool_result, with_hook_view
+from toolcell.codemode.results import Failed, Outcome
+from toolcell.codemode.runtime import CodeModeRuntime, RuntimePorts
+from toolcell.config.code_mode import CodeModeOptions
+from toolcell.errors import CallError
+from toolcell.policy.rules import Policy, allows
+from toolcell.protocol.events import Diagnostic
+from toolcell.protocol.scope import RunScope
+from toolcell.protocol.sink import Sink
+from toolcell.surface.activation import Activation, activation
+from toolcell.surface.plan import SurfacePlan, VisibleTool, plan_code_mode, plan_direct
+from toolcell.tools.content import TextContent, ToolResult
+from toolcell.tools.tool import SourcedTool, ToolContext, core_tool
+
+OnUpdate = Callable[[Any], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunPorts:
+    """What every run of a runtime works with."""
+
+    toolbox: Toolbox
+    shelf: CatalogShelf
+    gate: Gate
+    code_mode: RuntimePorts
+    sink: Sink
+    clock: Clock
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSettings:
+    """What differs from run to run."""
+
+    scope: RunScope
+    options: CodeModeOptions
+    policy: Policy
+    tools_disabled: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSurface:
+    """What one version of the tools comes to.
+
+    Attributes:
+        version: The toolbox's version it was made from.
+        activation: What the tools are put behind, and why.
+        plan: The tools the model sees.
+        catalog: The hidden catalog as this run sees it.
+        code: Code mode over it; None when it is not active.
+    """
+
+    version: int
+    activation: Activation
+    plan: SurfacePlan
+    catalog: RunCatalog
+    code: CodeModeRuntime | None
+
+
+class Run:
+    """One run. Close it to end its cells."""
+
+    def __init__(self, settings: RunSettings, ports: RunPorts) -> None:
+        self._settings = settings
+        self._ports = ports
+        self._surface: RunSurface | None = None
+        self._retired: list[RunSurface] = []
+        self._told: set[str] = set()
+
+    @property
+    def scope(self) -> RunScope:
+        """Whom it acts for."""
+        return self._settings.scope
+
+    def surface(self) -> RunSurface:
+        """Return the tools as they are now; rebuilt only when a source changed."""
+        version = self._ports.toolbox.version
+        current = self._surface
+        if current is not None and current.version == version:
+            return current
+        made = self._build(version)
+        if current is not None:
+            self._retired.append(current)
+        self._surface = made
+        return made
+
+    async def plan(self) -> SurfacePlan:
+        """Return what the next model call shows (the agent loop's port)."""
+        return self.surface().plan
+
+    async def invoke(
+        self,
+        visible: VisibleTool,
+        arguments: Mapping[str, Any],
+        call_id: str,
+        on_update: OnUpdate | None = None,
+    ) -> ToolResult:
+        """Run a call the model made, through the gate.
+
+        Raises:
+            CallError: there is no result.
+        """
+        tool, shown = with_hook_view(visible.sourced.tool, arguments)
+        sourced = replace(visible.sourced, tool=tool)
+        invocation = model_invocation(sourced, shown, self.scope, call_id, on_update=on_update)
+        return await self._ports.gate.call(invocation)
+
+    async def call(
+        self, name: str, arguments: Mapping[str, Any], *, call_id: str | None = None
+    ) -> ToolResult:
+        """Run a call by the name the model used; a failure is a result with `is_error`."""
+        visible = self.surface().plan.resolve(name)
+        if visible is None:
+            shown = ", ".join(sorted(self.surface().plan.allowed_names)) or "none"
+            text = f"unknown tool {name!r}; the tools of this run are: {shown}"
+            return _failure(text, "unknown_tool")
+        try:
+            return await self.invoke(visible, arguments, call_id or fresh("call"))
+        except CallError as error:
+            return _failure(error.message, error.code)
+
+    async def exec(self, arguments: Mapping[str, Any], *, call_id: str | None = None) -> Outcome:
+        """Run a cell through the gate, as a model's `exec` call does, and return its outcome."""
+        return await self._control("exec", arguments, call_id)
+
+    async def wait(self, arguments: Mapping[str, Any], *, call_id: str | None = None) -> Outcome:
+        """Resume a cell through the gate, as a model's `wait` call does."""
+        return await self._control("wait", arguments, call_id)
+
+    async def abort(self, reason: str) -> None:
+        """End every cell of this run."""
+        for surface in (*self._retired, *([self._surface] if self._surface else [])):
+            if surface.code is not None:
+                await surface.code.abort(reason)
+
+    async def aclose(self) -> None:
+        """End every cell: the run is over."""
+        await self.abort("the run is over")
+        for surface in (*self._retired, *([self._surface] if self._surface else [])):
+            surface.catalog.close()
+        self._retired.clear()
+
+    async def _control(
+        self, name: str, arguments: Mapping[str, Any], call_id: str | None
+    ) -> Outcome:
+        surface = self.surface()
+        code, visible = surface.code, surface.plan.resolve(name)
+        if code is None or visible is None:
+            return Failed(
+                error=f"code mode is not active in this run: {surface.activation.reason}",
+                code="invalid_input",
+                phase="input",
+            )
+        ended: list[Outcome] = []
+
+        async def execute(given: Mapping[str, Any], context: ToolContext) -> ToolResult:
+            operation = code.exec if name == "exec" else code.wait
+            outcome = await operation(given, call_id=context.call_id, on_update=context.update)
+            ended.append(outcome)
+            return tool_result(outcome)
+
+        tool = replace(visible.sourced.tool, execute=execute)
+        caught = replace(visible, sourced=replace(visible.sourced, tool=tool))
+        try:
+            await self.invoke(caught, arguments, call_id or fresh("call"))
+        except CallError as error:
+            if not ended:
+                return Failed(error=error.message, code="invalid_input", phase="host")
+        return ended[-1]
+
+    def _build(self, version: int) -> RunSurface:
+        settings, ports = self._settings, self._ports
+        tools = tuple(t for t in ports.toolbox.tools() if allows(settings.policy, t))
+        decided = activation(settings.options, tools, tools_disabled=settings.tools_disabled)
+        snapshot = ports.shelf.snapshot(tools)
+        catalog = RunCatalog(
+            snapshot,
+            gate=ports.gate,
+            scope=settings.scope,
+            search_default_limit=settings.options.search_default_limit,
+            max_search_limit=settings.options.max_search_limit,
+        )
+        code, plan = None, SurfacePlan(visible=(), mode="direct")
+        if decided.mode == "code":
+            code, plan = self._code_mode(catalog, tools)
+        elif decided.mode == "direct":
+            plan = plan_direct(tools)
+        self._tell((*snapshot.diagnostics, *plan.diagnostics))
+        return RunSurface(
+            version=version, activation=decided, plan=plan, catalog=catalog, code=code
+        )
+
+    def _code_mode(
+        self, catalog: RunCatalog, tools: tuple[SourcedTool, ...]
+    ) -> tuple[CodeModeRuntime, SurfacePlan]:
+        code = CodeModeRuntime(catalog, self._settings.options, self._ports.code_mode)
+        plan = plan_code_mode(tools, [core_tool(tool) for tool in code.controls()])
+        code.visible_tools = tuple(tool.name for tool in plan.visible)
+        return code, plan
+
+    def _tell(self, diagnostics: tuple[str, ...]) -> None:
+        for text in diagnostics:
+            if text not in self._told:
+                self._told.add(text)
+                self._ports.sink.emit(
+                    Diagnostic(
+                        at=self._ports.clock.wall(),
+                        level="warning",
+                        subject="catalog",
+                        message=text,
+                        scope=self.scope,
+                    )
+                )
+
+
+def _failure(text: str, code: str) -> ToolResult:
+    return ToolResult(
+        content=(TextContent(text),), details={"error": text, "code": code}, is_error=True
+    )

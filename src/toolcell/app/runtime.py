@@ -1,0 +1,220 @@
+"""Owns `Runtime`: everything of one configuration, built, supervised and closed together.
+
+Above: the library face and every door. Below: all rooms. No behaviour of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from toolcell.app.catalogs import CatalogShelf
+from toolcell.app.executors import Executors
+from toolcell.app.host import Host
+from toolcell.app.run import Run, RunPorts, RunSettings
+from toolcell.app.settings import approval_rules_of, endpoints_of, mcp_servers_of, policy_of
+from toolcell.app.supervisor import Supervisor
+from toolcell.app.toolbox import Toolbox
+from toolcell.base.identifiers import fresh
+from toolcell.calls.gate import Gate
+from toolcell.codemode.continuations.store import ContinuationStore
+from toolcell.codemode.runtime import RuntimePorts
+from toolcell.config.code_mode import CodeModeOptions
+from toolcell.config.resolve import code_mode_options
+from toolcell.config.tree import Config
+from toolcell.errors import ToolcellError
+from toolcell.plugin_sdk.define import ToolPlugin
+from toolcell.protocol.scope import DEFAULT_AGENT, RunScope
+from toolcell.protocol.sink import FanOut, Sink
+from toolcell.providers.registry import ProviderRegistry
+from toolcell.sources.contract import Source, Unavailable
+from toolcell.sources.local import LocalSource
+from toolcell.sources.mcp.source import McpSource
+from toolcell.sources.mcp.status import ServerStatus
+from toolcell.sources.plugins import PluginSet, PluginSource, load_plugins
+from toolcell.tools.tool import SourcedTool
+
+
+def _quiet(_: str) -> None:
+    """Show nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """What a runtime is made from beside its config.
+
+    Attributes:
+        tools: Functions and tools: trusted local code.
+        plugins: Plugins given in code; those of the config are loaded too.
+        mcp_servers: Servers given in code; they win over the config's of the same name.
+        sources: Further sources.
+        sinks: Who gets events, beside the host's own sink.
+        on_progress: Told of work that takes seconds.
+        load_plugins: Whether plugins of the config and installed ones are loaded.
+    """
+
+    tools: Sequence[Any] = ()
+    plugins: Sequence[ToolPlugin] = ()
+    mcp_servers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    sources: Sequence[Source] = ()
+    sinks: Sequence[Sink] = ()
+    on_progress: Callable[[str], None] = _quiet
+    load_plugins: bool = True
+
+
+class Runtime:
+    """Start it once, close it once; runs are made in between.
+
+    Raises:
+        ConfigError: a config value cannot be used.
+        PluginError: a plugin given in code cannot be activated.
+    """
+
+    def __init__(self, config: Config, parts: Parts, host: Host) -> None:
+        self.config = config
+        self.host = host
+        self.sink: Sink = FanOut((*parts.sinks, host.sink))
+        self.supervisor = Supervisor(sink=self.sink, clock=host.clock)
+        self.executors = Executors(denied=config.plugins.deny, on_progress=parts.on_progress)
+        self.providers = ProviderRegistry(endpoints_of(config))
+        self._mcp = McpSource(
+            mcp_servers_of(config, parts.mcp_servers),
+            spawner=self.supervisor,
+            sink=self.sink,
+            clock=host.clock,
+            on_progress=parts.on_progress,
+        )
+        self.toolbox = Toolbox(
+            (
+                LocalSource(parts.tools),
+                *(PluginSource(plugin) for plugin in parts.plugins),
+                _plugins(config, parts),
+                *parts.sources,
+                self._mcp,
+            )
+        )
+        self._store = ContinuationStore(clock=host.clock, spawner=self.supervisor)
+        self._ports = RunPorts(
+            toolbox=self.toolbox,
+            shelf=CatalogShelf(),
+            gate=Gate(
+                hooks=host.hooks,
+                approver=host.approver,
+                approvals=approval_rules_of(config),
+                sink=self.sink,
+                clock=host.clock,
+            ),
+            code_mode=RuntimePorts(
+                executors=self.executors.get,
+                spawner=self.supervisor,
+                store=self._store,
+                sink=self.sink,
+                clock=host.clock,
+            ),
+            sink=self.sink,
+            clock=host.clock,
+        )
+        self._runs: set[Run] = set()
+        self._started = False
+
+    async def start(self) -> None:
+        """Start the supervisor and every source.
+
+        Raises:
+            ToolcellError: it was started before.
+        """
+        if self._started:
+            msg = "this runtime was started before; make another one"
+            raise ToolcellError(msg)
+        self._started = True
+        await self.supervisor.start()
+        try:
+            await self.toolbox.start()
+        except BaseException:
+            await self.aclose()
+            raise
+
+    async def aclose(self) -> None:
+        """End every cell, call, connection and thread. Safe to call again."""
+        for run in tuple(self._runs):
+            await self.end(run)
+        await self._store.aclose()
+        await self.toolbox.aclose()
+        await self.supervisor.aclose()
+        await self.executors.aclose()
+        await self.providers.aclose()
+
+    def scope(
+        self,
+        *,
+        session_id: str | None = None,
+        agent_id: str = DEFAULT_AGENT,
+        channel: str | None = None,
+        sender: str | None = None,
+    ) -> RunScope:
+        """Return the scope of a new run."""
+        entry = self.config.agents.entries.get(agent_id)
+        session = session_id or fresh("session")
+        return RunScope(
+            agent_id=agent_id,
+            session_id=session,
+            session_key=f"agent:{agent_id}:{session}",
+            run_id=fresh("run"),
+            sender=sender,
+            channel=channel,
+            sandboxed=entry.sandboxed if entry is not None else False,
+        )
+
+    def options(self, agent_id: str, model: str | None = None) -> CodeModeOptions:
+        """Return what `tools.codeMode` comes to."""
+        return code_mode_options(self.config, agent_id, model)
+
+    def run(
+        self, scope: RunScope, *, options: CodeModeOptions | None = None, model: str | None = None
+    ) -> Run:
+        """Make a run; end it with `end`.
+
+        Args:
+            scope: Whom it acts for.
+            options: The effective options, when not the configured ones.
+            model: `provider/model`, for activation per model.
+        """
+        policy = policy_of(self.config, scope.agent_id, sandboxed=scope.sandboxed)
+        effective = options or self.options(scope.agent_id, model)
+        run = Run(RunSettings(scope=scope, options=effective, policy=policy), self._ports)
+        self._runs.add(run)
+        return run
+
+    async def end(self, run: Run) -> None:
+        """End a run: its cells are given up."""
+        self._runs.discard(run)
+        await run.aclose()
+
+    def tools(self) -> tuple[SourcedTool, ...]:
+        """Return every tool, before policy."""
+        return self.toolbox.tools()
+
+    def unavailable(self) -> tuple[Unavailable, ...]:
+        """Return what should be here and is not."""
+        return self.toolbox.unavailable()
+
+    def servers(self) -> tuple[ServerStatus, ...]:
+        """Return the state of every MCP server."""
+        return self._mcp.status()
+
+    def statistics(self) -> Mapping[str, Mapping[str, int]]:
+        """Return the counts of the gate, the continuations and the executors."""
+        return {
+            "gate": self._ports.gate.statistics(),
+            "continuations": self._store.statistics(),
+            **self.executors.statistics(),
+        }
+
+
+def _plugins(config: Config, parts: Parts) -> PluginSet:
+    return load_plugins(
+        config.plugins.paths if parts.load_plugins else (),
+        entry_points=config.plugins.entry_points and parts.load_plugins,
+        deny=config.plugins.deny,
+    )
