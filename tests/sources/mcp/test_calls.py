@@ -14,7 +14,7 @@ pytestmark = pytest.mark.anyio
 
 
 async def test_tools_are_published_with_their_origin() -> None:
-    """Rules 4.1, 4.2, 7.3: id, group, owner and raw names; the output schema is no contract."""
+    """rule 4.1, rule 4.2, rule 7.3: id, group, owner, raw names; no output contract."""
     async with running({"fx": fixture()}) as mcp:
         move = mcp.tool("fx:move")
         assert (move.id, move.source, move.owner, move.group) == (
@@ -30,7 +30,7 @@ async def test_tools_are_published_with_their_origin() -> None:
 
 
 async def test_arguments_and_results_cross_unchanged() -> None:
-    """Rule 5.1: null is kept, surrogates and `__proto__` are ordinary data (BEHAVIOURS 227)."""
+    """rule 5.1: null is kept, surrogates and `__proto__` are ordinary data (BEHAVIOURS 227)."""
     value = {"a": None, "b": [1, 2.5, True], "c": "é\U0001f600\ud800", "__proto__": {"x": 1}}
     async with running({"fx": fixture()}) as mcp:
         result = await mcp.call("fx:echo", {"v": value})
@@ -85,7 +85,7 @@ async def test_calls_to_one_server_overlap() -> None:
 
 
 async def test_progress_reaches_the_caller() -> None:
-    """Rule 8.1: streaming updates; each report is plain data."""
+    """rule 8.1: streaming updates; each report is plain data."""
     async with running({"fx": fixture()}) as mcp:
         updates: list[object] = []
         await mcp.call("fx:steps", {"n": 3}, updates=updates)
@@ -95,7 +95,7 @@ async def test_progress_reaches_the_caller() -> None:
 
 
 async def test_cancelling_a_call_tells_the_server() -> None:
-    """Rule 8.1: abort reaches the work; the protocol's cancel is sent and the session lives on."""
+    """rule 8.1: abort reaches the work; the protocol's cancel is sent and the session lives on."""
     async with running({"fx": fixture()}) as mcp:
         with anyio.move_on_after(0.3) as scope:
             await mcp.call("fx:sleep", {"seconds": 20})
@@ -111,7 +111,7 @@ async def test_cancelling_a_call_tells_the_server() -> None:
 
 
 async def test_a_call_ends_at_its_timeout_or_its_deadline() -> None:
-    """Rule 8.1: whichever is shorter; the error says that the effect is unknown."""
+    """rule 8.1: whichever is shorter; the error says that the effect is unknown."""
     async with running({"fx": fixture(call_timeout_seconds=0.3)}) as mcp:
         with pytest.raises(CallError, match=r"within 0\.3 s") as timed_out:
             await mcp.call("fx:sleep", {"seconds": 20})
@@ -123,7 +123,7 @@ async def test_a_call_ends_at_its_timeout_or_its_deadline() -> None:
 
 
 async def test_the_host_environment_does_not_leak(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rule 8.4: only the SDK's minimal set and what the config names."""
+    """rule 8.4: only the SDK's minimal set and what the config names."""
     monkeypatch.setenv("TOOLCELL_CANARY", "1")
     async with running({"fx": fixture()}) as mcp:
         found = await mcp.call("fx:environment")

@@ -53,7 +53,7 @@ async def test_a_change_announced_over_http_is_followed(flags) -> None:
 
 
 async def test_calls_over_http_overlap_and_can_be_cancelled() -> None:
-    """Rule 8.1, DESIGN decisions: parallel calls to one server; abort ends the request."""
+    """rule 8.1, DESIGN decisions: parallel calls to one server; abort ends the request."""
     with http_server() as (url, _):
         async with running({"w": web(url)}) as mcp:
             with anyio.fail_after(10):
@@ -68,7 +68,7 @@ async def test_calls_over_http_overlap_and_can_be_cancelled() -> None:
 
 @pytest.mark.parametrize("flags", [(), ("--sse",)], ids=["streamable", "sse"])
 async def test_what_http_cannot_carry_is_refused_before_it_is_sent(flags) -> None:
-    """Rule 8.5: a catchable error; hostile arguments do not take the connection down."""
+    """rule 8.5: a catchable error; hostile arguments do not take the connection down."""
     with http_server(*flags) as (url, _):
         transport = "sse" if flags else "streamable-http"
         async with running({"w": web(url, transport=transport)}) as mcp:

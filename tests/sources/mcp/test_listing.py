@@ -81,7 +81,7 @@ def test_boolean_sub_schemas_are_fine() -> None:
 
 
 def test_a_schema_never_makes_the_host_fetch_anything() -> None:
-    """Rule 4.9: remote metadata is untrusted; an address in it is not followed."""
+    """rule 4.9: remote metadata is untrusted; an address in it is not followed."""
     began = time.perf_counter()
     found = listing(
         [

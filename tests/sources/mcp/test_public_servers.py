@@ -105,7 +105,7 @@ def arguments(work: Path) -> dict[str, dict[str, Any]]:
 
 
 async def test_every_tool_of_the_public_servers_answers(installed: Path, tmp_path: Path) -> None:
-    """Issue 2, part 8; rules 4.9, 5.1: unchanged public servers work, no bytes in the guest."""
+    """Issue 2, part 8; rule 4.9, rule 5.1: unchanged public servers work, no bytes in the guest."""
     (tmp_path / "dot.png").write_bytes(b"\x89PNG\r\n\x1a\n")
     async with running(servers(installed, tmp_path)) as mcp:
         assert mcp.source.unavailable() == ()

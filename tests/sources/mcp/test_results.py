@@ -83,7 +83,7 @@ def test_private_metadata_and_broken_blocks_never_cross() -> None:
 
 
 def test_bytes_become_a_description() -> None:
-    """Rule 3.11, BEHAVIOURS 241: no binary in the guest; a model still sees the picture."""
+    """rule 3.11, BEHAVIOURS 241: no binary in the guest; a model still sees the picture."""
     result = tool_result(
         {
             "content": [

@@ -7,7 +7,7 @@ from toolcell.sources.mcp.settings import McpServerSettings, parse_server
 
 
 def test_a_stdio_server_is_read_with_every_key() -> None:
-    """Rule 5.1: a server comes from `mcp.servers` in config; issue keys in camelCase."""
+    """rule 5.1: a server comes from `mcp.servers` in config; issue keys in camelCase."""
     settings = parse_server(
         "fs",
         {
@@ -78,7 +78,7 @@ def test_a_bad_setting_is_named_by_its_path(mapping: dict, path: str, part: str)
 
 
 def test_secret_values_are_never_repeated() -> None:
-    """Rule 8.4: no secrets in what is shown."""
+    """rule 8.4: no secrets in what is shown."""
     with pytest.raises(ConfigError) as caught:
         parse_server("s", {"url": "http://h", "headers": {"Authorization": ["s3cret"]}})
     assert caught.value.path == "mcp.servers.s.headers.Authorization"
