@@ -71,7 +71,7 @@ def read_frames(frames: Iterable[tuple[int, str]], filename: str) -> Handed:
                 handed.error = _guest_error(report, filename)
                 handed.syntax = report.get("syntax") is True
             case FrameKind.WITHDRAW:
-                handed.withdrawn.append(_identifier(text))
+                _withdraw(handed, _identifier(text))
             case _:
                 msg = f"unknown frame kind {kind!r}"
                 raise FrameError(msg)
@@ -81,6 +81,15 @@ def read_frames(frames: Iterable[tuple[int, str]], filename: str) -> Handed:
 def start_message(source: str, filename: str, start: str) -> str:
     """Return the message of operation 1; `start` is JSON object text and goes in as it is."""
     return f'{{"source":{json.dumps(source)},"filename":{json.dumps(filename)},"start":{start}}}'
+
+
+def _withdraw(handed: Handed, number: int) -> None:
+    """Drop a request of this very step; one the host knows already is reported as withdrawn."""
+    for index, request in enumerate(handed.requests):
+        if request.id == number:
+            del handed.requests[index]
+            return
+    handed.withdrawn.append(number)
 
 
 def _identifier(text: str) -> int:

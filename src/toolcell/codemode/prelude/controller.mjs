@@ -153,7 +153,9 @@
   function fail(thrown) {
     state = "over";
     outcome = undefined;
-    const report = { __proto__: null, name: "Error", message: "", stack: "" };
+    const report = {
+      __proto__: null, name: "Error", message: "", stack: "", request_id: undefined, syntax: false,
+    };
     try {
       if (isError(thrown)) {
         report.name = StringCtor(thrown.name);
@@ -172,7 +174,15 @@
     if (report.message.length > MAX_MESSAGE) {
       report.message = slice(report.message, 0, MAX_MESSAGE) + " [error truncated]";
     }
-    emit(FAIL, stringify(report));
+    emitFailure(report);
+  }
+  // Put together from strings: an engine may consult prototypes while it writes an object.
+  function emitFailure(report) {
+    let text = '{"name":' + stringify(report.name) + ',"message":' + stringify(report.message) +
+      ',"stack":' + stringify(report.stack);
+    if (report.request_id !== undefined) text += ',"request_id":' + report.request_id;
+    if (report.syntax) text += ',"syntax":true';
+    emit(FAIL, text + "}");
   }
 
   // ---- requests and output -----------------------------------------------------------------
@@ -241,8 +251,7 @@
     try {
       main = compile(message.source, userFile);
     } catch (error) {
-      emit(FAIL, syntaxReport(error));
-      state = "over";
+      failCompile(error);
       return;
     }
     watch(main(), (value) => {
@@ -253,13 +262,17 @@
       outcome = error;
     });
   }
-  function syntaxReport(error) {
-    const report = { __proto__: null };
-    report.name = isError(error) ? StringCtor(error.name) : "SyntaxError";
-    report.message = slice(describe(error), 0, MAX_MESSAGE);
-    report.stack = isError(error) ? userFrames(error.stack) : "";
-    report.syntax = report.name === "SyntaxError";
-    return stringify(report);
+  function failCompile(error) {
+    state = "over";
+    const name = isError(error) ? StringCtor(error.name) : "SyntaxError";
+    emitFailure({
+      __proto__: null,
+      name,
+      message: slice(describe(error), 0, MAX_MESSAGE),
+      stack: isError(error) ? userFrames(error.stack) : "",
+      request_id: undefined,
+      syntax: name === "SyntaxError",
+    });
   }
   // Nothing is left to run: is the program over?
   function judge() {

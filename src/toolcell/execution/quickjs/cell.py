@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import secrets
 import threading
+from types import TracebackType
 from typing import Protocol
 
 from toolcell.base.clock import SYSTEM_CLOCK, Clock
@@ -56,6 +57,8 @@ class Cell:
     """One program, from its first step to its end."""
 
     __slots__ = (
+        "_doomed",
+        "_held",
         "_instance",
         "_lock",
         "_parked",
@@ -74,12 +77,32 @@ class Cell:
         self._instance: Instance | None = None
         self._parked: bytes | None = None
         self._watch: Watch | None = None
+        self._held = self._doomed = False
         self._lock = threading.Lock()
 
     @property
     def alive(self) -> bool:
         """Whether it holds a live guest."""
         return self._instance is not None
+
+    def __enter__(self) -> Cell:
+        """Hold it for work on this thread: a `close` from elsewhere waits for the end of it."""
+        with self._lock:
+            self._held = True
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Let go; free it when that was asked for meanwhile."""
+        with self._lock:
+            self._held = False
+            doomed = self._doomed
+        if doomed:
+            self._free()
 
     def begin(self, host: Host) -> None:
         """Make the guest; memory counts from here on."""
@@ -113,10 +136,10 @@ class Cell:
         with self._lock:
             self._watch = None
         if watch.cancelled or self.cancelled:
-            self.close()
+            self._free()
             raise CellCancelledError
         if isinstance(ended, Faulted) or ended.error is not None or ended.value is not None:
-            self.close()
+            self._free()
         return ended
 
     def cancel(self) -> None:
@@ -161,7 +184,16 @@ class Cell:
         self._revive(host, pages)
 
     def close(self) -> None:
-        """Free everything. Safe to call again, and from any thread while no step runs."""
+        """Free everything, at once or when the thread that holds it lets go. Safe to call again."""
+        with self._lock:
+            self._doomed = self.cancelled = True
+            watch, held = self._watch, self._held
+        if watch is not None:
+            watch.cancel()
+        if not held:
+            self._free()
+
+    def _free(self) -> None:
         self._drop_instance()
         self._parked = None
 

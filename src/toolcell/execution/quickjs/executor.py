@@ -57,6 +57,10 @@ class _Job(Generic[T]):
         self.future: asyncio.Future[T] = self._loop.create_future()
         self._abandoned: Callable[[], None] = lambda: None
 
+    def abandon(self) -> None:
+        """Drop what the job was about: it will not run, or nobody waits for its result."""
+        self._abandoned()
+
     def on_abandoned(self, drop: Callable[[], None]) -> None:
         """Call `drop` where a result arrives that nobody waits for any more."""
         self._abandoned = drop
@@ -136,6 +140,7 @@ class QuickJSExecutor:
         self._pool = Pool(self._library, options.threads, options.queue_limit)
         self._dog = Watchdog()
         self._cells: set[Cell] = set()
+        self._stops: set[Callable[[], None]] = set()
         self._counts: Counter[str] = Counter()
 
     @property
@@ -174,9 +179,10 @@ class QuickJSExecutor:
             fresh = cell = Cell(image, limits, program.filename)
             if cancelled.is_set():
                 raise CellCancelledError
-            fresh.begin(worker)
-            self._counts["programs_started"] += 1
-            return fresh, worker, fresh.step(START, message, seconds, self._dog)
+            with fresh:
+                fresh.begin(worker)
+                self._counts["programs_started"] += 1
+                return fresh, worker, fresh.step(START, message, seconds, self._dog)
 
         def stop() -> None:
             cancelled.set()
@@ -193,8 +199,8 @@ class QuickJSExecutor:
         """Stop everything and free it; waits until the threads have ended."""
         for job in self._pool.close():
             job.refuse(RuntimeUnavailableError("executor 'quickjs' is closed"))
-        for cell in list(self._cells):
-            cell.cancel()
+        for stop in list(self._stops):
+            stop()
         await anyio.to_thread.run_sync(self._join)
         for cell in self._cells:
             cell.close()
@@ -228,13 +234,14 @@ class QuickJSExecutor:
         message = _settle_message(settled)
 
         def work(worker: Worker) -> tuple[Worker, Handed | Faulted]:
-            if not cell.alive:
-                cell.restore(worker)
-                self._counts["restored"] += 1
-            elif worker is not continuation.worker:
-                cell.move(worker)
-                self._counts["migrated"] += 1
-            return worker, cell.step(SETTLE, message, seconds, self._dog)
+            with cell:
+                if not cell.alive:
+                    cell.restore(worker)
+                    self._counts["restored"] += 1
+                elif worker is not continuation.worker:
+                    cell.move(worker)
+                    self._counts["migrated"] += 1
+                return worker, cell.step(SETTLE, message, seconds, self._dog)
 
         preferred = continuation.worker if cell.alive else None
         job = _Job(work, preferred=preferred, urgent=True)
@@ -254,8 +261,13 @@ class QuickJSExecutor:
         """Replace a suspended program's live guest by its compressed state."""
         cell = continuation.cell
         was_alive = cell.alive
+
+        def work(_: Worker) -> int:
+            with cell:
+                return cell.park()
+
         try:
-            size = await self._do(lambda _: cell.park(), urgent=True)
+            size = await self._do(work, urgent=True)
         except SnapshotTooLargeError as error:
             self.forget(cell)
             limit = cell.limits.snapshot_bytes
@@ -285,7 +297,7 @@ class QuickJSExecutor:
         )
 
     async def _do(self, work: Callable[[Worker], T], *, urgent: bool = False) -> T:
-        return await self._await(_Job(work, preferred=None, urgent=urgent), lambda: None, None)
+        return await self._await(_Job(work, preferred=None, urgent=urgent), _nothing, None)
 
     async def _await(
         self, job: _Job[T], stop: Callable[[], None], begun: asyncio.Event | None
@@ -296,16 +308,19 @@ class QuickJSExecutor:
             timers.append(loop.call_later(PATIENCE_SECONDS, self._pool.rescue, job))
         if begun is not None:
             timers.append(loop.call_later(self._queue_seconds, self._give_up, job))
+        self._stops.add(stop)
         try:
             return await job.future
         except asyncio.CancelledError:
-            self._pool.discard(job)
             stop()
+            if self._pool.discard(job):
+                job.abandon()
             raise
         except CellCancelledError:
             msg = "executor 'quickjs' is closed"
             raise RuntimeUnavailableError(msg) from None
         finally:
+            self._stops.discard(stop)
             for timer in timers:
                 timer.cancel()
 
@@ -346,6 +361,10 @@ class _Continuation:
     async def dispose(self) -> None:
         """Drop it. Safe to call again."""
         self._executor.forget(self.cell)
+
+
+def _nothing() -> None:
+    """Stop work that cannot be stopped and is soon over."""
 
 
 def _settle_message(settled: Sequence[Settled]) -> str:

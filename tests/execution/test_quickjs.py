@@ -1,0 +1,355 @@
+"""What is special to QuickJS: images, cache, threads, snapshots, memory seen from outside."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import anyio
+import psutil
+import pytest
+
+from tests.execution.conformance.harness import (
+    EXTENSION,
+    IMAGE,
+    first,
+    program,
+    run,
+    suspend,
+)
+from toolcell.errors import RuntimeUnavailableError
+from toolcell.execution.contract import (
+    Answer,
+    Faulted,
+    Finished,
+    GuestImage,
+    GuestScript,
+    Limits,
+    Program,
+)
+from toolcell.execution.quickjs import QuickJSExecutor, QuickJSOptions
+from toolcell.execution.quickjs import engine as fence
+from toolcell.execution.quickjs.image import ENGINE_WASM
+from toolcell.execution.quickjs.modulecache import ModuleCache
+from toolcell.execution.quickjs.snapshot import (
+    PAGE,
+    SnapshotError,
+    SnapshotTooLargeError,
+    difference,
+    freeze,
+    thaw,
+)
+from toolcell.execution.quickjs.wasmfile import WasmFormatError, data_module, split
+
+pytestmark = pytest.mark.anyio
+
+
+def other_image(number: int) -> GuestImage:
+    return GuestImage(
+        controller=IMAGE.controller,
+        extensions=(GuestScript("probe", EXTENSION),),
+        data=f'{{"probe":{number}}}',
+    )
+
+
+async def test_the_engine_is_compiled_once() -> None:
+    """EX-15: twenty cells and five suspensions."""
+    executor = QuickJSExecutor()
+    for _ in range(20):
+        assert (await run(executor, "return 1")).value == 1
+    for _ in range(5):
+        await run(executor, "await call('yield'); return 1", park=True)
+    counts = executor.statistics()
+    assert (counts["modules_compiled"], counts["images_built"]) == (1, 1)
+    assert (counts["programs_started"], counts["restored"]) == (25, 5)
+    assert counts["workers"] == 1
+    await executor.aclose()
+
+
+async def test_a_missing_engine_is_reported_with_its_remedy(tmp_path: Path) -> None:
+    """EX-02, rule 1.6."""
+    executor = QuickJSExecutor(QuickJSOptions(wasm=tmp_path / "missing.wasm"))
+    with pytest.raises(RuntimeUnavailableError, match=r"quickjs.*missing\.wasm"):
+        await first(executor, "return 1")
+    broken = tmp_path / "broken.wasm"
+    broken.write_bytes(b"not wasm")
+    again = QuickJSExecutor(QuickJSOptions(wasm=broken))
+    with pytest.raises(RuntimeUnavailableError, match="not a usable engine"):
+        await again.prepare(IMAGE)
+    await executor.aclose()
+    await again.aclose()
+
+
+async def test_a_broken_prelude_is_named() -> None:
+    """Rule 1.6: the text says which script and why."""
+    executor = QuickJSExecutor()
+    for source, said in (("(function(", "SyntaxError"), ("(() => null.x)", "TypeError")):
+        bad = GuestImage(
+            controller=IMAGE.controller, extensions=(GuestScript("mine", source),), data="{}"
+        )
+        with pytest.raises(RuntimeUnavailableError, match=said):
+            await executor.prepare(bad)
+    assert (await run(executor, "return 1")).value == 1
+    await executor.aclose()
+
+
+async def test_the_compiled_engine_is_kept_in_a_private_folder(tmp_path: Path) -> None:
+    """Rule 9.3: loading compiled code trusts it, so nobody else may write there."""
+    told: list[str] = []
+    cache = tmp_path / "cache"
+    cache.mkdir(mode=0o777)
+    cache.chmod(0o777)
+    options = QuickJSOptions(cache=cache)
+    executor = QuickJSExecutor(options, on_progress=told.append)
+    await executor.prepare(IMAGE)
+    await executor.aclose()
+    assert len(told) == 1
+    assert cache.stat().st_mode & 0o077 == 0
+    entry = next(cache.glob("*.cwasm"))
+    entry.write_bytes(entry.read_bytes()[:-100] + b"x" * 100)
+    for expected in (2, 2):
+        executor = QuickJSExecutor(options, on_progress=told.append)
+        assert (await run(executor, "return 1")).value == 1
+        await executor.aclose()
+        assert len(told) == expected
+
+
+def test_a_cache_that_cannot_be_had_is_done_without(tmp_path: Path) -> None:
+    """Rule 9.3: a folder of somebody else is not used."""
+    blocked = tmp_path / "file"
+    blocked.write_text("in the way")
+    assert ModuleCache(blocked).load("k", lambda: b"compiled") == b"compiled"
+    assert ModuleCache(blocked / "below").load("k", lambda: b"compiled") == b"compiled"
+
+
+async def test_images_are_kept_in_a_bounded_number() -> None:
+    """Rule 4.5: a continuation keeps its own image alive all the same."""
+    executor = QuickJSExecutor(QuickJSOptions(images=2))
+    step = await suspend(executor, "await call('a'); return fromData.greeting")
+    await step.continuation.park()
+    for number in range(4):
+        cell = Program(image=other_image(number), source="return fromData")
+        end = await executor.start(cell, Limits(), 5)
+        assert isinstance(end, Finished)
+        assert end.value == str(number)
+    end = await step.continuation.resume([Answer(1, "1")], 5)
+    assert isinstance(end, Finished)
+    assert end.value == '"hello"'
+    assert executor.statistics()["images_built"] == 5
+    await executor.aclose()
+
+
+async def test_a_live_program_moves_when_its_worker_is_busy() -> None:
+    """Rule 9.4: a spinning cell holds up no other."""
+    executor = QuickJSExecutor(QuickJSOptions(threads=2))
+    step = await suspend(executor, "const v = [1, 2]; await call('a'); return v")
+    async with anyio.create_task_group() as group:
+        group.start_soon(executor.start, program("for (;;);"), Limits(), 0.5)
+        await anyio.sleep(0.1)
+        with anyio.fail_after(0.3):
+            end = await step.continuation.resume([Answer(1, "1")], 5)
+    assert isinstance(end, Finished)
+    assert end.value == "[1,2]"
+    assert executor.statistics()["migrated"] == 1
+    await executor.aclose()
+
+
+async def test_a_full_queue_refuses_and_a_long_wait_gives_up() -> None:
+    """Rule 1.6: the queue before the threads is bounded in length and time."""
+    executor = QuickJSExecutor(QuickJSOptions(threads=1, queue_limit=1, queue_seconds=0.1))
+    await executor.prepare(IMAGE)
+    async with anyio.create_task_group() as group:
+        group.start_soon(executor.start, program("for (;;);"), Limits(), 0.5)
+        await anyio.sleep(0.05)
+
+        async def queued() -> None:
+            with pytest.raises(RuntimeUnavailableError, match="overloaded"):
+                await first(executor, "return 1")
+
+        group.start_soon(queued)
+        await anyio.sleep(0.02)
+        with pytest.raises(RuntimeUnavailableError, match="overloaded"):
+            await first(executor, "return 1")
+    assert (await run(executor, "return 1")).value == 1
+    await executor.aclose()
+
+
+async def test_closing_stops_running_programs_and_joins_the_threads() -> None:
+    """EX-14: nothing of the executor outlives it."""
+    import threading  # noqa: PLC0415 - used once
+
+    before = threading.active_count()
+    executor = QuickJSExecutor()
+    step = await suspend(executor, "await call('a')")
+
+    async def spin() -> None:
+        with pytest.raises(RuntimeUnavailableError, match="closed"):
+            await first(executor, "for (;;);", seconds=60)
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(spin)
+        await anyio.sleep(0.1)
+        await executor.aclose()
+    assert executor.statistics()["live"] == 0
+    with pytest.raises(RuntimeUnavailableError, match="closed"):
+        await first(executor, "return 1")
+    await step.continuation.dispose()
+    workers = [one.name for one in threading.enumerate() if "quickjs" in one.name]
+    assert workers == []
+    assert threading.active_count() <= before + 1
+
+
+async def test_disposing_while_a_cancelled_step_still_runs_is_safe() -> None:
+    """BEHAVIOURS 207: the guest is freed by the thread that runs it, never under it."""
+    executor = QuickJSExecutor()
+    for _ in range(20):
+        step = await suspend(executor, "await call('a'); for (;;) ('a'.repeat(1e5)).indexOf('b')")
+        with anyio.move_on_after(0.005):
+            await step.continuation.resume([Answer(1, "1")], 30)
+        await step.continuation.dispose()
+    assert (await run(executor, "return 1")).value == 1
+    await executor.aclose()
+
+
+async def test_a_damaged_snapshot_is_a_restore_fault() -> None:
+    """Rule 3.7."""
+    executor = QuickJSExecutor()
+    step = await suspend(executor, "await call('a')")
+    await step.continuation.park()
+    cell = step.continuation.cell  # type: ignore[attr-defined]
+    cell._parked = cell._parked[:-9] + bytes(9)
+    fault = await step.continuation.resume([Answer(1, "1")], 5)
+    assert isinstance(fault, Faulted)
+    assert fault.kind == "restore"
+    assert executor.statistics()["parked"] == 0
+    await executor.aclose()
+
+
+def test_snapshots_hold_changed_and_grown_pages_only() -> None:
+    """Rule 3.7: limits count before compression, zero pages cost nothing."""
+    base = bytes(65536) + b"a" * 65536
+    memory = bytearray(base) + bytearray(65536 * 3)
+    memory[5] = 1
+    memory[65536 + 3 * PAGE] = 2
+    memory[65536 * 4 + PAGE] = 3
+    pages = difference(bytes(memory), base)
+    assert list(pages.numbers) == [0, 19, 65]
+    digest = b"d" * 32
+    parked = freeze(pages, digest, 20_000)
+    assert len(parked) < 1000
+    assert thaw(parked, digest) == pages
+    with pytest.raises(SnapshotTooLargeError):
+        freeze(pages, digest, 3 * PAGE)
+    with pytest.raises(SnapshotError, match="another image"):
+        thaw(parked, b"e" * 32)
+    for damaged in (b"", parked[:-1], parked[:60] + b"\0" + parked[61:]):
+        with pytest.raises(SnapshotError):
+            thaw(damaged, digest)
+
+
+def test_the_engine_imports_its_memory_and_the_clock_only() -> None:
+    """Rule 9.3: no ambient authority is linked."""
+    parts = split(ENGINE_WASM.read_bytes())
+    made = fence.Engine(fence.compile_module(parts.code))
+    assert sorted(made.imports) == [
+        ("env", "memory"),
+        ("wasi_snapshot_preview1", "clock_time_get"),
+    ]
+
+
+def test_an_engine_with_other_imports_is_refused() -> None:
+    """Rule 9.3."""
+    wasm = fence.wasmtime.wat2wasm('(module (import "env" "f" (func)) (memory 1))')
+    with pytest.raises(fence.EngineLoadError, match="must not have"):
+        fence.Engine(fence.compile_module(bytes(wasm)))
+
+
+@pytest.mark.parametrize("wasm", [b"", b"\0asm\x01\0\0\0", b"\0asm\x01\0\0\0\x05\xff"])
+def test_files_that_are_no_engine_are_refused(wasm: bytes) -> None:
+    """Rule 1.6."""
+    with pytest.raises(WasmFormatError):
+        split(wasm)
+
+
+def test_guest_addresses_are_checked() -> None:
+    """Rule 9.3: a guest that lies about its memory reads and writes nothing of the host."""
+    parts = split(ENGINE_WASM.read_bytes())
+    engine = fence.Engine(fence.compile_module(parts.code))
+    data = engine.load_data(fence.compile_module(data_module(parts.memory)))
+    guest = engine.instantiate(data, 1 << 30)
+    size = guest.size
+    assert guest.read(size - 4, 4) == bytes(4)
+    for offset, length in ((size - 3, 4), (-1, 1), (0, size + 1), (1 << 40, 1), (0, -1)):
+        with pytest.raises(fence.GuestAddressError):
+            guest.read(offset, length)
+    with pytest.raises(fence.GuestAddressError):
+        guest.write(size, b"x")
+    guest.close()
+    guest.close()
+
+
+async def test_the_public_face_of_wasmtime_does_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rule 9.3: the quick call layer is an optimisation with a way back."""
+    assert fence.call_layer() == "ctypes"
+    monkeypatch.setattr(fence, "call_layer", lambda: "public")
+    executor = QuickJSExecutor()
+    assert (await run(executor, "return await call('echo', 'é')", park=True)).value == "é"
+    assert (await run(executor, "for (;;);", seconds=0.05)).fault.kind == "timeout"
+    native = "const s = 'a'.repeat(1 << 25); for (;;) s.lastIndexOf('ab')"
+    assert (await run(executor, native, seconds=0.05)).fault.kind == "timeout"
+    await executor.aclose()
+
+
+BOMB = """
+import anyio, sys
+sys.path[:0] = {path!r}
+from tests.execution.conformance.harness import first
+from toolcell.execution.contract import Limits
+from toolcell.execution.quickjs import QuickJSExecutor
+async def main():
+    executor = QuickJSExecutor()
+    print("ready", (await first(executor, "return 1")).value, flush=True)
+    step = await first(executor, {source!r}, limits=Limits(memory_bytes=64 << 20), seconds=2)
+    print("end", step.kind, flush=True)
+    await executor.aclose()
+anyio.run(main)
+"""
+
+
+@pytest.mark.parametrize(
+    ("source", "kind"),
+    [
+        ("const a = []; for (;;) a.push(new Uint8Array(1 << 20).fill(1))", "memory"),
+        ("const a = []; for (let i = 0;; i++) a.push('x'.repeat(1e6) + i)", "memory"),
+        ("let s = ''; for (let i = 0;; i++) { s += i; if (s.length > 1e6) s = '' }", "timeout"),
+    ],
+)
+def test_bombs_end_at_the_limit_seen_from_outside(source: str, kind: str) -> None:
+    """EX-10, rule 9.4: 64 MiB asked, 64 MiB (and an eighth) used; a 2 s timeout ends near 2 s."""
+    root = Path(__file__).parents[2]
+    code = textwrap.dedent(BOMB).format(path=[str(root), str(root / "src")], source=source)
+    child = subprocess.Popen(
+        [sys.executable, "-c", code],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    watched = psutil.Process(child.pid)
+    assert child.stdout is not None
+    assert child.stdout.readline().startswith("ready")
+    before = peak = watched.memory_info().rss
+    while child.poll() is None:
+        try:
+            peak = max(peak, watched.memory_info().rss)
+        except psutil.NoSuchProcess:
+            break
+        try:
+            child.wait(0.005)
+        except subprocess.TimeoutExpired:
+            continue
+    ended = child.stdout.read()
+    child.stdout.close()
+    assert ended.strip() == f"end {kind}"
+    assert child.returncode == 0
+    assert peak - before < 80 << 20
