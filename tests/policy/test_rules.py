@@ -4,7 +4,6 @@ import pytest
 
 from tests.calls.kit import Counted, core, mcp, plugin
 from toolcell.errors import ConfigError
-from toolcell.policy.groups import SANDBOX_ALLOW
 from toolcell.policy.rules import ToolPolicy, allows, effective
 from toolcell.tools.tool import Group, SourcedTool, Tool, ToolKind
 
@@ -133,7 +132,7 @@ def test_layers_only_narrow_and_the_agents_profile_replaces_the_global_one() -> 
     combined = effective(
         ToolPolicy(profile="minimal", deny=("exec",)),
         ToolPolicy(profile="coding", also_allow=("tickets",), allow=None),
-        ToolPolicy(allow=SANDBOX_ALLOW),
+        ToolPolicy(),
     )
     assert allows(combined, READ)
     assert allows(combined, TICKETS)
@@ -143,12 +142,13 @@ def test_layers_only_narrow_and_the_agents_profile_replaces_the_global_one() -> 
 
 def test_a_sandbox_has_no_mcp_tools_until_they_are_added() -> None:
     """rule 2.1: sandboxed agents with MCP need `alsoAllow: ["bundle-mcp"]` in the sandbox layer."""
-    plain = effective(ToolPolicy(), None, ToolPolicy(allow=SANDBOX_ALLOW))
-    opened = ToolPolicy(allow=SANDBOX_ALLOW, also_allow=("bundle-mcp",))
+    plain = effective(ToolPolicy(), None, ToolPolicy())
+    opened = ToolPolicy(also_allow=("bundle-mcp",))
     assert allows(plain, READ)
     assert allows(plain, CLIENT)
     assert not allows(plain, PAGE)
     assert allows(effective(ToolPolicy(), None, opened), PAGE)
+    assert allows(effective(ToolPolicy(), None, ToolPolicy(allow=("*",))), PAGE)
     assert not allows(effective(ToolPolicy(profile="coding"), None, opened), PAGE)
 
 

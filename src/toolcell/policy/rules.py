@@ -10,7 +10,7 @@ tools only by a name that says their server. So no server gains rights by naming
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from toolcell.errors import ConfigError
@@ -23,6 +23,7 @@ from toolcell.policy.groups import (
     MCP_GROUP,
     PLUGIN_GROUP,
     PROFILES,
+    SANDBOX_ALLOW,
     Profile,
 )
 from toolcell.tools.tool import SourcedTool, ToolKind
@@ -223,8 +224,11 @@ def effective(
     """Combine the global policy with an agent's and, for a sandboxed run, that of the sandbox.
 
     Lists can only narrow. The agent's profile replaces the global one, and what either of the two
-    also allows is added to it; the sandbox's profile, if any, is a further limit.
+    also allows is added to it; the sandbox's profile, if any, is a further limit. A sandbox without
+    an `allow` has local and client tools, and MCP tools only where it also allows them.
     """
+    if sandbox is not None and sandbox.allow is None:
+        sandbox = replace(sandbox, allow=SANDBOX_ALLOW)
     layers = (everyone,) if agent is None else (everyone, agent)
     profiles = [layer.profile for layer in layers if layer.profile is not None]
     return EffectivePolicy(
