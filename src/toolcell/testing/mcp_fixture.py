@@ -117,7 +117,9 @@ class Fixture:
             served("steps", "Report progress.", {"n": _NUMBER}, _steps, slow=True),
             served("add_tool", "Offer one more tool.", {"name": _STRING}, self._add_tool),
             served("drop_tool", "Offer one tool less.", {"name": _STRING}, self._drop_tool),
-            served("burst", "Say often that the list changed.", {"n": _NUMBER}, self._burst),
+            served(
+                "burst", "Say often that the list changed.", {"n": _NUMBER}, self._burst, slow=True
+            ),
             served("say", "Write a line to the log.", {"line": _STRING}, self._say),
         ]
 
@@ -160,9 +162,11 @@ class Fixture:
         self.server.notify("notifications/tools/list_changed")
         return text("dropped")
 
-    def _burst(self, arguments: Mapping[str, Any], _: Call) -> Mapping[str, Any]:
-        for _number in range(int(arguments["n"])):
+    def _burst(self, arguments: Mapping[str, Any], call: Call) -> Mapping[str, Any]:
+        for _ in range(int(arguments["n"])):
             self.server.notify("notifications/tools/list_changed")
+            # Apart enough to be answered one by one by a client that does not hold back.
+            call.cancelled.wait(0.005)
         return text("done")
 
     def _say(self, arguments: Mapping[str, Any], _: Call) -> Mapping[str, Any]:
