@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Final
 
+from toolcell.schema import hints
+
 UNKNOWN: Final = "unknown"
 _REMEMBERED: Final = 20_000
 
@@ -40,13 +42,9 @@ def output_hint(schema: Mapping[str, Any] | None) -> str | None:
 
 @lru_cache(maxsize=_REMEMBERED)
 def _input(same: _SameObject) -> str:
-    from toolcell.schema import hints  # noqa: PLC0415
-
     return hints.input_hint(same.schema)
 
 
 @lru_cache(maxsize=_REMEMBERED)
 def _output(same: _SameObject) -> str | None:
-    from toolcell.schema import hints  # noqa: PLC0415
-
     return hints.output_hint(same.schema)

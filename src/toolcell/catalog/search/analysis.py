@@ -20,10 +20,15 @@ _MOST_JOINED_PIECES: Final = 4
 
 # English function words, and the words every tool description and request is full of.
 _STOP_WORDS = """
-a an and are as at be but by can could do does for from get how i if in into is it its me my of
-on or our please s so such that the their them then there these they this to us use used using
-was we what when where which who will with would you your want need like m ve let tool tools
-allow allows should also any all some give help
+a an and are as at be but by can could do does for from get how i if in into is it its me my of on
+or our please s so such that the their them then there these they this to us use used using was we
+what when where which who will with would you your want need like m ve let tool tools allow allows
+should also any all some give help tell know just about more have has had am not no up out than
+been being might must may looking interested wondering trying planning kindly here very really im
+one own too now only over under other because while during before after above below between again
+further once both each few most he she his her him hers whom whose why were did doing having got
+getting gets gives given giving go going lets wants wanted needs needed helps helping likes make
+makes making made sure thank thanks hello hi hey okay ok
 """
 STOP_WORDS: Final = frozenset(_STOP_WORDS.split())
 

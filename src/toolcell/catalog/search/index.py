@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from array import array
+from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from typing import Final
 
@@ -113,7 +114,7 @@ class View:
             value = self._idf[term] = math.log(1 + (self.count - seen + 0.5) / (seen + 0.5))
         return value
 
-    def name_coverage(self, document: int, asked: dict[str, float]) -> float:
+    def name_coverage(self, document: int, asked: AbstractSet[str]) -> float:
         """Return how much of the name's weight the asked terms cover, 0 to 1."""
         name = self._index.names[document]
         total = self._name_totals.get(document)

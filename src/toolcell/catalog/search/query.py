@@ -6,19 +6,24 @@ Above: ranking. Below: `analysis`, `lexicon`, `synonyms`. Refuses to know: docum
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 from typing import Final
 
-from toolcell.catalog.search.analysis import CJK_RUN, pieces, word_terms, words
+from toolcell.catalog.search.analysis import CJK_RUN, pieces, terms, word_terms, words
 from toolcell.catalog.search.lexicon import lexicon
-from toolcell.catalog.search.synonyms import synonyms
+from toolcell.catalog.search.synonyms import action_stems, synonyms
 
 MAX_QUERY: Final = 4_000
-SYNONYM_WEIGHT: Final = 0.3
 _MOST_EXPANDED: Final = 16
 _REPEAT_GAIN: Final = 0.5
+_CLAUSE_END: Final = re.compile(r"[.!?;\n]+\s+")
+_SHORTEST_CLAUSE: Final = 3
 _LONG_QUERY: Final = 4
 _LEAST_MATCHED: Final = 2
+EVERY_WORD: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,13 +34,15 @@ class Query:
         literal: Weight of each term that is written in the query or translates a phrase of it.
         expansions: Weight of each further term that stands for one of them.
         concepts: For each term, a bit for every query word it comes from.
-        required: How many query words a document must match.
+        clauses: The terms of each sentence, when there are several of some length.
+        telling: The bits of the query words that are enough alone; `EVERY_WORD` when all are.
     """
 
     literal: dict[str, float]
     expansions: dict[str, float]
     concepts: dict[str, int]
-    required: int
+    clauses: tuple[tuple[str, ...], ...]
+    telling: int
 
 
 def parse(text: str) -> Query:
@@ -49,8 +56,16 @@ def parse(text: str) -> Query:
         for term, count in counts.items()
     }
     _translate(text, literal, concepts)
+    telling = _telling(text, asked, concepts)
     expansions = _expand(literal, concepts)
-    return Query(literal, expansions, concepts, _required(text, asked))
+    return Query(literal, expansions, concepts, _clauses(text), telling)
+
+
+def _clauses(text: str) -> tuple[tuple[str, ...], ...]:
+    """Return the distinct terms of each sentence; a request may ask for several things."""
+    found = [tuple(dict.fromkeys(terms(part))) for part in _CLAUSE_END.split(text)]
+    kept = tuple(clause for clause in found if len(clause) >= _SHORTEST_CLAUSE)
+    return kept if len(kept) > 1 else ()
 
 
 def _count_terms(text: str, counts: dict[str, int], concepts: dict[str, int]) -> int:
@@ -88,23 +103,30 @@ def _expand(literal: dict[str, float], concepts: dict[str, int]) -> dict[str, fl
         return expansions
     table = synonyms()
     for term, weight in literal.items():
-        for other in table.get(term, ()):
+        for other, share in table.get(term, {}).items():
             if other in literal:
                 continue
-            expansions[other] = max(expansions.get(other, 0.0), SYNONYM_WEIGHT * weight)
+            expansions[other] = max(expansions.get(other, 0.0), share * weight)
             concepts[other] = concepts.get(other, 0) | concepts.get(term, 0)
     return expansions
 
 
-def _required(text: str, asked: int) -> int:
-    """Return how many query words must match (SR-06).
+def _telling(text: str, asked: int, concepts: dict[str, int]) -> int:
+    """Return which query words make a hit alone (SR-06); of the others a tool must have two.
 
-    One, but two of a query with four or more content words, and two of a lone identifier of
-    several parts (`slack_channel`): one common word alone is chance.
+    Any word does in a short query. None does in a lone identifier of several parts
+    (`slack_channel`), and no action word that every second tool has does in a query of four or more
+    content words: one common word alone is chance.
     """
-    if asked >= _LONG_QUERY:
-        return _LEAST_MATCHED
     lone = text.strip()
     if asked >= _LEAST_MATCHED and not any(map(str.isspace, lone)) and not CJK_RUN.search(lone):
-        return _LEAST_MATCHED
-    return 1
+        return 0
+    if asked < _LONG_QUERY:
+        return EVERY_WORD
+    actions = action_stems()
+    return reduce(or_, (bits for term, bits in concepts.items() if term not in actions), 0)
+
+
+def is_enough(query: Query, matched: int) -> bool:
+    """Whether a document that has the query words `matched` (bits) is a hit."""
+    return bool(matched & query.telling) or matched.bit_count() >= _LEAST_MATCHED

@@ -1,6 +1,6 @@
-"""Owns the order of matching documents: BM25F, name coverage, literal before expansions.
+"""Owns the order of matching documents: BM25F, then name coverage and clauses for the best.
 
-Above: the searcher. Below: `index`, `query`. Refuses to know: entries, limits of tools.
+Above: the searcher. Below: `index`, `query`. Refuses to know: entries.
 """
 
 from __future__ import annotations
@@ -10,26 +10,33 @@ from itertools import islice
 from typing import Final
 
 from toolcell.catalog.search.index import View
-from toolcell.catalog.search.query import Query
+from toolcell.catalog.search.query import EVERY_WORD, Query, is_enough
 
 MAX_TERMS: Final = 48
 NAME_GAIN: Final = 0.6
+CLAUSE_SHARE: Final = 0.15
+MOST_CLAUSE_SHARE: Final = 0.45
 _ENOUGH_CANDIDATES: Final = 200
-_RESCORED: Final = 64
+_RESCORED: Final = 96
 
 
 def rank(view: View, query: Query, limit: int) -> list[tuple[int, float]]:
-    """Return at most `limit` `(document, score)`, best first; ties in document order."""
+    """Return at most `limit` `(document, score)`, best first; ties in document order.
+
+    Documents with a literal term come before those that only have stand-ins.
+    """
     scores: dict[int, float] = {}
     _accumulate(view, query.literal, scores)
     literal_count = len(scores)
     _accumulate(view, query.expansions, scores)
-    asked = query.literal | query.expansions
     ranked = list(scores.items())
     out: list[tuple[int, float]] = []
     for tier in (ranked[:literal_count], ranked[literal_count:]):
-        if len(out) < limit:
-            out.extend(_best(view, tier, asked, query, limit - len(out)))
+        if tier and len(out) < limit:
+            hits = (
+                hit for hit in _rescore(view, tier, query, limit) if _is_hit(view, query, hit[0])
+            )
+            out.extend(islice(hits, limit - len(out)))
     return out
 
 
@@ -40,11 +47,10 @@ def _accumulate(view: View, asked: dict[str, float], scores: dict[int, float]) -
     that has none of the rarer ones above them.
     """
     known = ((w * view.idf(t), t) for t, w in asked.items() if view.has(t))
-    weighted = sorted(known, key=_by_weight)
-    for weight, term in weighted[:MAX_TERMS]:
+    for weight, term in heapq.nsmallest(MAX_TERMS, known, key=_by_weight):
         weights = view.weights(term)
-        get = scores.get
         if len(scores) < _ENOUGH_CANDIDATES or len(weights) < _ENOUGH_CANDIDATES // 2:
+            get = scores.get
             for document, value in weights.items():
                 scores[document] = get(document, 0.0) + value * weight
         elif len(weights) > len(scores):
@@ -62,35 +68,58 @@ def _by_weight(pair: tuple[float, str]) -> tuple[float, str]:
     return (-pair[0], pair[1])
 
 
-def _best(
-    view: View,
-    tier: list[tuple[int, float]],
-    asked: dict[str, float],
-    query: Query,
-    limit: int,
-) -> list[tuple[int, float]]:
-    pool = max(_RESCORED, 2 * limit)
-    if len(tier) > pool:
-        tier = heapq.nsmallest(pool, tier, key=_by_score)
-    rescored = [
-        (document, score * (1 + NAME_GAIN * view.name_coverage(document, asked)))
-        for document, score in tier
-    ]
-    rescored.sort(key=_by_score)
-    if query.required == 1:
-        return rescored[:limit]
-    kept = (hit for hit in rescored if _matched(view, hit[0], query) >= query.required)
-    return list(islice(kept, limit))
-
-
 def _by_score(pair: tuple[int, float]) -> tuple[float, int]:
     return (-pair[1], pair[0])
 
 
-def _matched(view: View, document: int, query: Query) -> int:
-    """Return how many words of the query the document has, as written or by a stand-in."""
-    mask = 0
+def _rescore(
+    view: View, tier: list[tuple[int, float]], query: Query, limit: int
+) -> list[tuple[int, float]]:
+    """Order the best of a tier by their score, raised by name coverage and by their best clause."""
+    pool = max(_RESCORED, 2 * limit)
+    if len(tier) > pool:
+        tier = heapq.nsmallest(pool, tier, key=_by_score)
+    asked = query.literal.keys() | query.expansions.keys()
+    scores = {
+        document: score * (1 + NAME_GAIN * view.name_coverage(document, asked))
+        for document, score in tier
+    }
+    if query.clauses:
+        _add_clauses(view, query.clauses, scores)
+    return sorted(scores.items(), key=_by_score)
+
+
+def _add_clauses(
+    view: View, clauses: tuple[tuple[str, ...], ...], scores: dict[int, float]
+) -> None:
+    """Mix each score with that of the clause the document answers best.
+
+    A request of several sentences asks for several tools: one that answers a single sentence well
+    must not lose to those that have a little of each.
+    """
+    best = dict.fromkeys(scores, 0.0)
+    for clause in clauses:
+        found: dict[int, float] = {}
+        for term in clause:
+            weights, idf = view.weights(term), view.idf(term)
+            for document in weights.keys() & best.keys():
+                found[document] = found.get(document, 0.0) + weights[document] * idf
+        top = max(found.values(), default=1.0)
+        for document, value in found.items():
+            best[document] = max(best[document], value / top)
+    share = min(MOST_CLAUSE_SHARE, CLAUSE_SHARE * (len(clauses) - 1))
+    scale = max(scores.values())
+    for document, score in scores.items():
+        scores[document] = (1 - share) * score + share * scale * best[document]
+
+
+def _is_hit(view: View, query: Query, document: int) -> bool:
+    if query.telling == EVERY_WORD:
+        return True
+    matched = 0
     for term, bits in query.concepts.items():
-        if document in view.weights(term):
-            mask |= bits
-    return mask.bit_count()
+        if bits & ~matched and document in view.weights(term):
+            matched |= bits
+            if is_enough(query, matched):
+                return True
+    return False
