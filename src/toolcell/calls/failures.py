@@ -108,7 +108,7 @@ def _without_paths(text: str, known: str) -> str:
     def posix(found: re.Match[str]) -> str:
         whole, root, rest = found[0], found[1], found[2]
         python = whole.endswith((".py", ".so")) or "site-packages" in whole
-        if whole in known or not (python or (root in _HOST_ROOTS and rest)):
+        if whole.split(" ", 1)[0] in known or not (python or (root in _HOST_ROOTS and rest)):
             return whole
         return f"…/{whole.rstrip('/').rsplit('/', 1)[-1]}"
 
