@@ -2,6 +2,7 @@
 
 import asyncio
 import math
+import time
 from pathlib import Path
 from typing import Any
 
@@ -105,10 +106,17 @@ def test_host_details_are_taken_out_and_the_rest_stays(text: str, clean: str | N
 
 def test_a_path_that_the_caller_gave_is_kept() -> None:
     """BR-05: it is no news to the caller, and it says which of several files failed."""
-    assert (
-        guest_text("no file /home/me/a.txt", known={"path": "/home/me/a.txt"})
-        == "no file /home/me/a.txt"
-    )
+    text = "no file /home/me/a.txt was found"
+    assert guest_text(text, known={"path": "/home/me/a.txt"}) == text
+    assert guest_text(text, known={"path": "/home/me"}) == "no file …/a.txt was found"
+
+
+@pytest.mark.parametrize("piece", ["/a", "/ ", "/a b", "/home/", "C:\\a", "Traceback ", "\n\t"])
+def test_a_hostile_message_is_cleaned_in_no_time(piece: str) -> None:
+    """BR-05, rule 8.5: whatever a remote tool writes."""
+    before = time.perf_counter()
+    guest_text(piece * 20_000, known={"a": "/home"})
+    assert time.perf_counter() - before < 1.0
 
 
 def test_a_long_message_is_cut_openly() -> None:
