@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from toolcell.app.catalogs import CatalogShelf
@@ -29,11 +30,14 @@ from toolcell.protocol.scope import DEFAULT_AGENT, RunScope
 from toolcell.protocol.sink import FanOut, Sink
 from toolcell.providers.registry import ProviderRegistry
 from toolcell.sources.contract import Source, Unavailable
+from toolcell.sources.core.shell import ShellOptions
+from toolcell.sources.core.toolset import core_tools
+from toolcell.sources.core.workspace import WorkspaceRoots
 from toolcell.sources.local import LocalSource
 from toolcell.sources.mcp.source import McpSource
 from toolcell.sources.mcp.status import ServerStatus
 from toolcell.sources.plugins import PluginSet, PluginSource, load_plugins
-from toolcell.tools.tool import SourcedTool
+from toolcell.tools.tool import SourcedTool, Tool
 
 
 def _quiet(_: str) -> None:
@@ -50,6 +54,7 @@ class Parts:
         mcp_servers: Servers given in code; they win over the config's of the same name.
         sources: Further sources.
         sinks: Who gets events, beside the host's own sink.
+        workspace: The folder of the core tools; None for a runtime without them.
         on_progress: Told of work that takes seconds.
         load_plugins: Whether plugins of the config and installed ones are loaded.
     """
@@ -59,6 +64,7 @@ class Parts:
     mcp_servers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     sources: Sequence[Source] = ()
     sinks: Sequence[Sink] = ()
+    workspace: Path | None = None
     on_progress: Callable[[str], None] = _quiet
     load_plugins: bool = True
 
@@ -87,7 +93,7 @@ class Runtime:
         )
         self.toolbox = Toolbox(
             (
-                LocalSource(parts.tools),
+                LocalSource([*self._core(parts.workspace), *parts.tools]),
                 *(PluginSource(plugin) for plugin in parts.plugins),
                 _plugins(config, parts),
                 *parts.sources,
@@ -117,6 +123,16 @@ class Runtime:
         )
         self._runs: set[Run] = set()
         self._started = False
+
+    def _core(self, workspace: Path | None) -> list[Tool]:
+        if workspace is None:
+            return []
+        return core_tools(
+            WorkspaceRoots([workspace]),
+            ShellOptions(),
+            spawner=self.supervisor,
+            clock=self.host.clock,
+        )
 
     async def start(self) -> None:
         """Start the supervisor and every source.

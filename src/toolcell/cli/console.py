@@ -38,7 +38,7 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     for name in columns:
         table.add_column(name, overflow="fold")
     for row in rows:
-        table.add_row(*(escape(_visible(cell)) for cell in row))
+        table.add_row(*(escape(printable(cell)) for cell in row))
     Console().print(table)
 
 
@@ -47,7 +47,7 @@ def print_error(message: str) -> None:
     sys.stderr.write(f"toolcell: {message}\n".encode("utf-8", "backslashreplace").decode())
 
 
-def _visible(text: str) -> str:
+def printable(text: str) -> str:
     """Return text without control characters: names and descriptions may be hostile."""
     return "".join(char if char.isprintable() or char == "\n" else " " for char in text)
 
@@ -67,7 +67,19 @@ class Progress:
     def say(self, text: str) -> None:
         """Show `text` as what goes on now."""
         if self._status is not None:
-            self._status.update(escape(_visible(text)))
+            self._status.update(escape(printable(text)))
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Take the spinner away for the body of the `with` statement, so that one can type."""
+        if self._status is None:
+            yield
+            return
+        self._status.stop()
+        try:
+            yield
+        finally:
+            self._status.start()
 
     @contextmanager
     def running(self, text: str) -> Iterator[Progress]:

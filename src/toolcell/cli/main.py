@@ -10,10 +10,13 @@ from collections.abc import Sequence
 
 from cyclopts import App, CycloptsError
 
-from toolcell.cli import config_command
-from toolcell.cli.console import FAILED, MISUSED, print_error
-from toolcell.errors import ConfigError, ToolcellError
 from toolcell.base.version import VERSION
+from toolcell.cli import config_command, sessions_command
+from toolcell.cli.agent_command import agent
+from toolcell.cli.console import FAILED, MISUSED, print_error
+from toolcell.cli.doctor_command import doctor
+from toolcell.cli.exec_command import exec_
+from toolcell.errors import ConfigError, ToolcellError
 
 app = App(
     name="toolcell",
@@ -22,7 +25,11 @@ app = App(
     result_action="return_value",
     help_format="markdown",
 )
+app.command(exec_, name="exec")
+app.command(agent)
 app.command(config_command.app)
+app.command(doctor)
+app.command(sessions_command.app)
 
 
 def run(arguments: Sequence[str] | None = None) -> int:

@@ -14,6 +14,7 @@ from toolcell.app.run import Run
 from toolcell.app.runtime import Parts, Runtime
 from toolcell.codemode.results import Outcome
 from toolcell.config.code_mode import ExecutorName, GuestApi
+from toolcell.config.overlay import with_code_mode
 from toolcell.config.parse import parse_config
 from toolcell.config.resolve import code_mode_options
 from toolcell.config.tree import Config
@@ -110,7 +111,7 @@ class CodeMode(CodeModeSession):
         guest_api: GuestApi | None = None,
         host: Host | None = None,
     ) -> None:
-        self._config = _with_shortcuts(config, executor, guest_api)
+        self._config = with_code_mode(parse_config(config), executor=executor, guest_api=guest_api)
         plugins = [each for each in tools if isinstance(each, ToolPlugin)]
         parts = Parts(
             tools=[each for each in tools if not isinstance(each, ToolPlugin)],
@@ -164,21 +165,3 @@ class CodeMode(CodeModeSession):
         scope = self._runtime.scope(session_id=session_id, channel="library")
         options = code_mode_options(self._config, DEFAULT_AGENT)
         return self._runtime.run(scope, options=options)
-
-
-def _with_shortcuts(
-    config: Mapping[str, Any] | Config | None,
-    executor: ExecutorName | None,
-    guest_api: GuestApi | None,
-) -> Config:
-    """Return the config with code mode on and the shortcuts on top."""
-    parsed = parse_config(config)
-    data = parsed.model_dump(by_alias=True, exclude_unset=True)
-    tools = data.setdefault("tools", {})
-    given = {**(tools.get("codeMode") or {}), "enabled": True}
-    if executor is not None:
-        given["executor"] = executor
-    if guest_api is not None:
-        given["guestApi"] = guest_api
-    tools["codeMode"] = given
-    return parse_config(data)

@@ -1,0 +1,78 @@
+"""Owns `toolcell agent`: one message to an agent, and its answer.
+
+Above: `cli.main`. Below: `app.conversation`, `cli.opening`.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Any
+
+import anyio
+from cyclopts import Parameter
+
+from toolcell.agent.contract import RunResult
+from toolcell.app.conversation import Turn, converse
+from toolcell.cli.calltree import tree_lines
+from toolcell.cli.console import DONE, FAILED, Progress, print_error, print_json, print_text
+from toolcell.cli.opening import Opened, Opening, opened
+from toolcell.cli.options import SHARED, Shared
+from toolcell.protocol.scope import DEFAULT_AGENT
+
+
+def agent(
+    *,
+    message: Annotated[str, Parameter(name=("--message", "-m"))],
+    session: str | None = None,
+    agent_id: Annotated[str, Parameter(name="--agent")] = DEFAULT_AGENT,
+    model: str | None = None,
+    shared: Shared = SHARED,
+) -> int:
+    """Send one message to an agent and print its answer; the session is kept.
+
+    Args:
+        message: What you say; `-` reads it from standard input.
+        session: The session to continue; a new one when absent.
+        agent_id: The agent.
+        model: `provider/model`, instead of the agent's own.
+        shared: Options of every command.
+    """
+    config = shared.load()
+    progress = Progress()
+    prompt = sys.stdin.read() if message == "-" else message
+
+    async def run() -> tuple[RunResult, dict[str, Any]]:
+        opening = Opening(agent=agent_id, record=True)
+        async with opened(config, opening, progress) as open_:
+            scope = open_.runtime.scope(session_id=session, agent_id=agent_id, channel="cli")
+            turn = Turn(scope=scope, prompt=prompt, model=model)
+            result = await converse(open_.runtime, open_.sessions, turn)
+            return result, await _told(open_, scope.session_id)
+
+    with progress.running("starting"):
+        result, told = anyio.run(run)
+    if shared.json:
+        print_json({**_summary(result), **told})
+    else:
+        for line in tree_lines(told["calls"]):
+            sys.stderr.write(line + "\n")
+        print_text(result.text)
+    if result.error is not None and not shared.json:
+        print_error(result.error.message)
+    return DONE if result.status == "completed" else FAILED
+
+
+async def _told(open_: Opened, session_id: str) -> dict[str, Any]:
+    await open_.sessions.flush()
+    calls = [node.to_dict() for node in await open_.sessions.tree(session_id)]
+    return {"session": session_id, "calls": calls}
+
+
+def _summary(result: RunResult) -> dict[str, Any]:
+    return {
+        "status": result.status,
+        "text": result.text,
+        "turns": result.turns,
+        "usage": {"input": result.usage.input_tokens, "output": result.usage.output_tokens},
+        "error": None if result.error is None else result.error.message,
+    }

@@ -1,0 +1,121 @@
+"""Owns `toolcell doctor`: what works, what does not, and what to do about it.
+
+Above: `cli.main`. Below: `cli.opening`, `app`, `config.migrate`.
+"""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import AsyncIterator
+from dataclasses import asdict, dataclass, replace
+from typing import Annotated, Literal
+
+import anyio
+from cyclopts import Parameter
+
+from toolcell.app.runtime import Runtime
+from toolcell.base.version import VERSION
+from toolcell.cli.console import DONE, FAILED, Progress, print_json, print_text, printable
+from toolcell.cli.opening import Opening, opened
+from toolcell.cli.options import SHARED, Shared
+from toolcell.codemode.results import Completed, Failed
+from toolcell.config.code_mode import ExecutorName
+from toolcell.config.edit import write_atomically
+from toolcell.config.load import config_path, read_text
+from toolcell.config.migrate import migrate
+from toolcell.config.overlay import with_code_mode
+from toolcell.config.tree import Config
+
+State = Literal["ok", "warning", "error", "fixed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at."""
+
+    state: State
+    subject: str
+    text: str
+
+
+def doctor(
+    *,
+    fix: Annotated[bool, Parameter(negative="", help="Rewrite an outdated config file.")] = False,
+    shared: Shared = SHARED,
+) -> int:
+    """Look at the config, the executors, plugins, MCP servers and tools, and say what is wrong."""
+    progress = Progress()
+    findings = [Finding("ok", "toolcell", f"{VERSION} on Python {platform.python_version()}")]
+    findings.extend(_config_file(shared, fix=fix))
+    config = shared.load()
+
+    async def run() -> None:
+        async with opened(with_code_mode(config), Opening(), progress) as open_:
+            findings.extend(_sources(open_.runtime))
+            async for finding in _executors(open_.runtime, config):
+                findings.append(finding)  # noqa: PERF401 - an async generator
+
+    with progress.running("looking"):
+        anyio.run(run)
+    if shared.json:
+        print_json([asdict(finding) for finding in findings])
+    else:
+        for finding in findings:
+            print_text(printable(f"{finding.state:8} {finding.subject}: {finding.text}"))
+    return FAILED if any(finding.state == "error" for finding in findings) else DONE
+
+
+def _config_file(shared: Shared, *, fix: bool) -> list[Finding]:
+    file, required = config_path(shared.config)
+    text = read_text(file, required=required)
+    if text is None:
+        return [Finding("ok", "config", f"{file} does not exist; defaults apply")]
+    migrated = migrate(text)
+    if not migrated.changes:
+        return [Finding("ok", "config", str(file))]
+    if fix:
+        write_atomically(file, migrated.text)
+        return [Finding("fixed", "config", change) for change in migrated.changes]
+    remedy = "run toolcell doctor --fix"
+    return [Finding("warning", "config", f"{change}; {remedy}") for change in migrated.changes]
+
+
+def _sources(runtime: Runtime) -> list[Finding]:
+    findings = [
+        Finding("error", each.owner, each.reason)
+        for each in runtime.unavailable()
+        if each.owner not in {server.name for server in runtime.servers()}
+    ]
+    for server in runtime.servers():
+        known = " ".join(part for part in (server.server, server.protocol) if part)
+        text = f"{server.state}, {server.tool_count} tools, {known or server.transport}"
+        bad = bool(server.last_error) and server.state not in {"ready", "disabled"}
+        state: State = "error" if bad else "ok"
+        text = f"{text}; {server.last_error}" if bad else text
+        findings.append(Finding(state, f"mcp server {server.name}", text))
+        findings.extend(
+            Finding(
+                "warning", f"mcp server {server.name}", f"{odd.tool}: {odd.outcome}: {odd.reason}"
+            )
+            for odd in server.oddities
+        )
+    findings.append(Finding("ok", "tools", f"{len(runtime.tools())} before policy"))
+    return findings
+
+
+async def _executors(runtime: Runtime, config: Config) -> AsyncIterator[Finding]:
+    """Run one cell on each executor; the configured one must work."""
+    wanted = runtime.options("main").executor
+    names: tuple[ExecutorName, ...] = ("quickjs", "node")
+    for name in names:
+        options = replace(runtime.options("main"), executor=name)
+        run = runtime.run(runtime.scope(channel="doctor"), options=options)
+        outcome = await run.exec({"code": "return 6 * 7"})
+        await runtime.end(run)
+        subject = f"executor {name}" + (" (configured)" if name == wanted else "")
+        if isinstance(outcome, Completed) and outcome.value == 42:
+            yield Finding("ok", subject, "runs cells")
+        else:
+            error = outcome.error if isinstance(outcome, Failed) else outcome.status
+            uses = config.tools.code_mode is not None and name == wanted
+            yield Finding("error" if uses else "warning", subject, error)

@@ -1,0 +1,83 @@
+"""Owns starting a runtime for a command: config, core tools, record, progress, approvals.
+
+Above: the commands that run something. Below: `app`, `sessions`, `sources.core`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+
+from toolcell.app.host import Host
+from toolcell.app.runtime import Parts, Runtime
+from toolcell.app.settings import sessions_path_of, workspace_of
+from toolcell.cli.approving import TerminalApprover
+from toolcell.cli.console import Progress
+from toolcell.cli.watching import ProgressSink
+from toolcell.config.tree import Config
+from toolcell.plugin_sdk.define import ToolPlugin
+from toolcell.protocol.approvals import Approver, NoApprover
+from toolcell.protocol.scope import DEFAULT_AGENT
+from toolcell.protocol.sink import Sink
+from toolcell.sessions.contract import Sessions
+from toolcell.sessions.memory import MemorySessions
+from toolcell.sessions.store import SessionStore
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opening:
+    """How a command wants its runtime.
+
+    Attributes:
+        agent: The agent whose workspace the core tools get.
+        record: Keep what happens in the session database; else in memory, for this process.
+        plugins: Plugins of the command's own.
+        sinks: Who else gets events.
+        core: Whether the core tools are there.
+    """
+
+    agent: str = DEFAULT_AGENT
+    record: bool = False
+    plugins: tuple[ToolPlugin, ...] = ()
+    sinks: tuple[Sink, ...] = field(default=())
+    core: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opened:
+    """A running runtime and the record of what it does."""
+
+    runtime: Runtime
+    sessions: Sessions
+    progress: Progress
+
+
+@asynccontextmanager
+async def opened(config: Config, opening: Opening, progress: Progress) -> AsyncIterator[Opened]:
+    """Start a runtime and close it afterwards.
+
+    Raises:
+        ToolcellError: the config, a plugin or the session database cannot be used.
+    """
+    async with AsyncExitStack() as stack:
+        sessions: Sessions = MemorySessions()
+        if opening.record:
+            store = SessionStore(sessions_path_of(config))
+            sessions = await stack.enter_async_context(store)
+        parts = Parts(
+            workspace=workspace_of(config, opening.agent) if opening.core else None,
+            plugins=opening.plugins,
+            sinks=(sessions, ProgressSink(progress), *opening.sinks),
+            on_progress=progress.say,
+        )
+        runtime = Runtime(config, parts, Host(approver=_approver(progress)))
+        stack.push_async_callback(runtime.aclose)
+        await runtime.start()
+        yield Opened(runtime=runtime, sessions=sessions, progress=progress)
+
+
+def _approver(progress: Progress) -> Approver:
+    """Ask on the terminal when somebody sits there; else every answer is no."""
+    return TerminalApprover(progress) if sys.stdin.isatty() and progress.shown else NoApprover()

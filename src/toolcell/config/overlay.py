@@ -1,0 +1,25 @@
+"""Owns putting the few settings a caller names on top of a config tree.
+
+Above: the library face, commands with `--executor`. Below: `config.parse`.
+"""
+
+from __future__ import annotations
+
+from toolcell.config.code_mode import ExecutorName, GuestApi
+from toolcell.config.parse import parse_config
+from toolcell.config.tree import Config
+
+
+def with_code_mode(
+    config: Config, *, executor: ExecutorName | None = None, guest_api: GuestApi | None = None
+) -> Config:
+    """Return `config` with code mode on, and these choices in place of its own."""
+    data = config.model_dump(by_alias=True, exclude_unset=True)
+    tools = data.setdefault("tools", {})
+    given = {**(tools.get("codeMode") or {}), "enabled": True}
+    if executor is not None:
+        given["executor"] = executor
+    if guest_api is not None:
+        given["guestApi"] = guest_api
+    tools["codeMode"] = given
+    return parse_config(data)
