@@ -311,6 +311,11 @@ def hostile() -> dict[str, Any]:
     chain: dict[str, Any] = STRING
     for _ in range(3000):
         chain = {"allOf": [chain]}
+    combined: dict[str, Any] = {}
+    for _ in range(40):
+        combined = {"type": "object", "properties": {"p": combined}}
+        for _ in range(23):
+            combined = {"anyOf": [combined, {"allOf": [STRING]}]}
     cyclic: dict[str, Any] = {"type": "object", "properties": {}}
     cyclic["properties"]["self"] = cyclic
     cyclic["allOf"] = [cyclic]
@@ -333,6 +338,7 @@ def hostile() -> dict[str, Any]:
             "properties": {f"p{i}": {"anyOf": [{"$ref": "#/$defs/w"}] * 60} for i in range(256)},
         },
         "a Python cycle": cyclic,
+        "combinators at every level": combined,
         "references that fan out": {"$defs": fan, "$ref": "#/$defs/a0"},
         "a throwing mapping": Throwing(),
         "a throwing member": {"type": "object", "properties": {"a": Throwing()}},

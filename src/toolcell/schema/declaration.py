@@ -42,7 +42,7 @@ class Style:
 
 
 _TOOL_BOUNDS = Bounds(
-    depth=12, properties=256, literals=16, variants=8, literal_text=256, steps=20_000, widen=True
+    depth=12, properties=256, literals=16, variants=8, literal_text=256, steps=6_000, widen=True
 )
 TOOL_STYLE = Style(bounds=_TOOL_BOUNDS, fills_defaults=False)
 """For tools of the catalog (BEHAVIOURS 282)."""
@@ -109,7 +109,7 @@ def function_declaration(
     """Return `function name(input: {…}): Promise<output>;` with its doc comment.
 
     A name that is a reserved word gives a function of another name and an `export { … as name }`.
-    Put `declare ` before it at the top level of a file.
+    Without an indent it is meant for the top level of a file and starts with `declare`.
 
     Raises:
         ValueError: `name` is no identifier.
@@ -196,7 +196,7 @@ def _function(
     spec: FunctionSpec, local: str, indent: int, style: Style, *, exported: bool = False
 ) -> str:
     prefix = STEP * indent
-    word = "export function" if exported else "function"
+    word = "export function" if exported else "function" if indent else "declare function"
     head, tail = f"{prefix}{word} {local}(", f"): Promise<{spec.output}>;"
     if spec.parameters is not None:
         return doc_comment(spec.description, (), prefix) + head + spec.parameters + tail

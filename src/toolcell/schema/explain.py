@@ -68,7 +68,7 @@ class Explainer:
     def explain(self, value: Any) -> list[Violation]:
         """Return up to ten violations, missing and unknown properties first; maybe none."""
         found: list[Violation] = []
-        with contextlib.suppress(_SpentError):
+        with contextlib.suppress(_SpentError, RecursionError):
             self._walk(self._root, value, Path(), found)
         found.sort(key=lambda violation: violation.kind == "mismatch")
         return found[:MAX_VIOLATIONS]

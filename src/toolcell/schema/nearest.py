@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from itertools import islice
 
 _MAX_NAME = 64
 _MAX_NAMES = 256
@@ -23,15 +24,19 @@ def nearest(name: str, candidates: Iterable[str]) -> str | None:
         return None
     best: str | None = None
     limit = allowance(name)
-    for count, candidate in enumerate(candidates):
-        if count >= _MAX_NAMES:
-            break
+    for candidate in islice(candidates, _MAX_NAMES):
+        if _folded(candidate) == _folded(name):
+            return candidate  # `userID` for `user_id` is more edits away than it is meant
         if abs(len(candidate) - len(name)) > limit:
             continue
         distance = edit_distance(name, candidate)
         if distance <= limit:
             best, limit = candidate, distance - 1
     return best
+
+
+def _folded(name: str) -> str:
+    return name.casefold().replace("_", "").replace("-", "")
 
 
 def edit_distance(a: str, b: str) -> int:

@@ -6,14 +6,15 @@ Refuses to know: JSON Schema keywords.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from itertools import islice
 from typing import Any
 
 from toolcell.errors import SchemaError
 
-MAX_MEMBERS = 100_000
-"""Members of one foreign mapping that are read; an endless iterator ends here."""
+MAX_MEMBERS = 50_000
+"""Members a foreign mapping may have to be read at all: its iterator may be endless."""
 MAX_DEPTH = 200
 """Levels a schema may have to be compiled; the validator's own limit is 255."""
 MAX_NODES = 400_000
@@ -29,9 +30,10 @@ def as_object(value: Any) -> dict[Any, Any] | None:
     try:
         if not isinstance(value, Mapping):
             return None
-        return {key: value[key] for key in islice(value, MAX_MEMBERS)}
+        members = {key: value[key] for key in islice(value, MAX_MEMBERS + 1)}
     except Exception:  # noqa: BLE001 - a foreign mapping may raise anything; then nothing can be said
         return None
+    return members if len(members) <= MAX_MEMBERS else None
 
 
 def as_list(value: Any) -> list[Any] | tuple[Any, ...] | None:
@@ -65,7 +67,11 @@ class _Copier:
         if self.left < 0:
             msg = f"more than {MAX_NODES} values"
             raise SchemaError(msg)
-        if value is None or type(value) in {bool, int, float}:
+        if value is None or type(value) in {bool, int}:
+            return value
+        if isinstance(value, float):
+            if not math.isfinite(value):
+                raise SchemaError("holds NaN or an infinity, which have no JSON form")
             return value
         if isinstance(value, str):
             return well_formed(value)

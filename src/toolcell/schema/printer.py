@@ -6,6 +6,8 @@ Refuses to know: JSON Schema.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from toolcell.schema.algebra import union
 from toolcell.schema.literals import property_name
 from toolcell.schema.model import (
@@ -23,6 +25,20 @@ from toolcell.schema.model import (
 )
 
 STEP = "  "
+
+# To TypeScript an object without such a member has the one of `Object.prototype`, so that `{}`
+# would not be a `{ constructor?: string }`.
+_INHERITED = frozenset(
+    (
+        "constructor",
+        "hasOwnProperty",
+        "isPrototypeOf",
+        "propertyIsEnumerable",
+        "toLocaleString",
+        "toString",
+        "valueOf",
+    )
+)
 
 
 def print_type(kind: Type, indent: int) -> str:  # noqa: PLR0911 - one return for each kind
@@ -59,6 +75,7 @@ def _tuple(kind: Tuple, indent: int) -> str:
 def _object(kind: Object, indent: int) -> str:
     if not kind.properties and not kind.required:
         return f"Record<string, {print_type(kind.extra, indent)}>"
+    kind = _without_inherited(kind)
     inner = STEP * (indent + 1)
     lines = []
     undeclared = sorted(kind.required - kind.properties.keys())
@@ -71,6 +88,14 @@ def _object(kind: Object, indent: int) -> str:
         index = print_type(_index_type(kind), indent + 1)
         lines.append(f"{inner}[key: string]: {index};")
     return "\n".join(["{", *lines, STEP * indent + "}"])
+
+
+def _without_inherited(kind: Object) -> Object:
+    """Return an object whose members that may be left out and are inherited are unknown."""
+    odd = (_INHERITED & kind.properties.keys()) - kind.required
+    if not odd:
+        return kind
+    return replace(kind, properties={**kind.properties, **dict.fromkeys(odd, UNKNOWN)})
 
 
 def _index_type(kind: Object) -> Type:

@@ -1,6 +1,6 @@
 """Owns reading a JSON Schema as a type: bounded, cycle-safe, never narrower than the schema.
 
-Above: hints, declarations. Below: `schema.{algebra,kinds,literals,model,plain,refs}`.
+Above: hints, declarations. Below: `schema.{algebra,dialect,kinds,literals,model,plain,refs}`.
 Refuses to know: how a type is printed.
 """
 
@@ -12,6 +12,7 @@ from typing import Any
 
 from toolcell.schema import kinds as kind_sets
 from toolcell.schema.algebra import intersect, union
+from toolcell.schema.dialect import dialect_of
 from toolcell.schema.kinds import ARRAY, NULL, OBJECT, Kinds
 from toolcell.schema.literals import literal, number_text
 from toolcell.schema.model import (
@@ -29,8 +30,9 @@ from toolcell.schema.model import (
 from toolcell.schema.plain import as_list, as_names, as_object
 from toolcell.schema.refs import is_document, resolve
 
-MAX_HOPS = 24
-"""References and combinators on the way to one value; a chain of them ends here."""
+MAX_HOPS = 64
+"""References and combinators on the way from the root; together with the depth it bounds how deep
+the reader itself recurses."""
 MAX_NAME = 128
 """Characters of a property name that is shown (BEHAVIOURS 279)."""
 MAX_TUPLE = 12
@@ -93,7 +95,7 @@ class Place:
 
     def inside(self) -> Place:
         """Return the place of a member or an item."""
-        return Place(self.root, self.depth + 1, 0, self.refs)
+        return Place(self.root, self.depth + 1, self.hops, self.refs)
 
     def beside(self) -> Place:
         """Return the place of a subschema for the same value."""
@@ -108,8 +110,8 @@ class Reader:
         self.lossy = False
         self._schema = schema
         self._steps = bounds.steps
-        members = as_object(schema)
-        self._refs_stand_alone = members is not None and kind_sets.is_legacy(members)
+        self._dialect = dialect_of(as_object(schema))
+        self._refs_stand_alone = self._dialect == "draft-07"
 
     def type_of(self, allowed: Kinds | None = None) -> Type:
         """Return the type of the whole schema; `allowed` are the kinds it may be anyway."""
@@ -148,10 +150,13 @@ class Reader:
                     self._read(s, at.beside(), kinds) for s in self._branches(members, key)
                 )
                 out = self._limited(intersect(out, either), fallback=out)
-        if members.get("unevaluatedProperties") is False and not self.lossy:
+        if self._closes(members) and not self.lossy:
             out = _closed(out)
         self.lossy = self.lossy or lossy
         return out
+
+    def _closes(self, members: dict[Any, Any]) -> bool:
+        return self._dialect != "draft-07" and members.get("unevaluatedProperties") is False
 
     def _branches(self, members: dict[Any, Any], key: str) -> Iterable[Any]:
         if key not in members:
@@ -176,15 +181,15 @@ class Reader:
         """Keep unions within bounds: 8 literals, 5 or 8 other members (BEHAVIOURS 271, 272)."""
         if not isinstance(kind, Union):
             return kind
-        literals = [m for m in kind.members if isinstance(m, Literal)]
-        others = [m for m in kind.members if not isinstance(m, Literal)]
+        literals = [m for m in _members(kind) if isinstance(m, Literal)]
+        others = [m for m in _members(kind) if not isinstance(m, Literal)]
         if len(literals) > self.bounds.literals:
             self.lossy = True
             if not self.bounds.widen:
                 return fallback
-            others += [Primitive(m.kind) for m in literals]
-            kind = union(others)
-        if sum(m != Primitive("null") for m in others) > self.bounds.variants:
+            kind = union([*others, *(Primitive(m.kind) for m in literals)])
+            others = [m for m in _members(kind) if not isinstance(m, Literal)]
+        if sum(m != Primitive(NULL) for m in others) > self.bounds.variants:
             self.lossy = True
             return fallback
         return kind
@@ -291,7 +296,8 @@ class Reader:
         if at.depth >= self.bounds.depth:
             return self._lose()
         items = members.get("items", True)
-        prefix = as_list(members.get("prefixItems")) or ()
+        modern = self._dialect == "2020-12"
+        prefix = as_list(members.get("prefixItems")) or () if modern else ()
         if as_list(items) is not None:
             prefix, items = items, members.get("additionalItems", True)
         if not prefix:
@@ -330,6 +336,10 @@ def _integer_bounds(members: dict[Any, Any]) -> str:
         if value is not None:
             parts.append(f"{sign[0]} {value}")
     return ", ".join(parts)
+
+
+def _members(kind: Type) -> tuple[Type, ...]:
+    return kind.members if isinstance(kind, Union) else (kind,)
 
 
 def _closed(kind: Type) -> Type:

@@ -137,7 +137,14 @@ def _whole(expected: str) -> Violation:
 
 def _keyword_holds(keyword: str, argument: Any, value: Any) -> bool:
     """Whether a value satisfies one keyword that has no subschemas."""
-    return bool(_single(keyword, canonical(argument)).is_valid(value))
+    judge = _single(keyword, canonical(argument))
+    try:
+        return bool(judge.is_valid(value))
+    except ValueError:  # a lone surrogate, or something that is no JSON
+        try:
+            return bool(judge.is_valid(copy_plain(value)))
+        except SchemaError:
+            return False
 
 
 @lru_cache(maxsize=256)
