@@ -180,3 +180,20 @@ async def test_a_turn_is_given_up_when_its_body_fails() -> None:
         for _ in range(2):
             with pytest.raises(CallError, match="boom"):
                 await made.call(invocation(tool))
+
+
+async def test_a_sequential_tool_may_wait_for_a_call_of_another_run() -> None:
+    """BEHAVIOURS 191, rule 2.5: a child run's calls do not wait for their parent's turn."""
+    made, _ = gate()
+    stage = Stage()
+    leaf = stage.tool("leaf", mode="sequential")
+    stage.go["leaf"].set()
+    other = type(SCOPE)(agent_id="main", session_id="s", session_key="k", run_id="r2")
+
+    async def body(arguments: Any, context: Any) -> ToolResult:
+        del arguments, context
+        return await made.call(invocation(leaf, scope=other))
+
+    with anyio.fail_after(5):
+        result = await made.call(invocation(core("outer", body, execution_mode="sequential")))
+    assert result.details == "leaf"
