@@ -5,9 +5,13 @@ Run: python gates/docs.py [--write]
 
 from __future__ import annotations
 
+import ast
+import inspect
 import re
 import sys
+import textwrap
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 from pydantic import BaseModel
@@ -53,6 +57,25 @@ def nested(annotation: object) -> type[BaseModel] | None:
     return None
 
 
+def attribute_texts(model: type[BaseModel]) -> dict[str, str]:
+    """Return the docstring below each attribute, of the class and of those it extends.
+
+    Read from the source here, so that importing the models stays quick.
+    """
+    found: dict[str, str] = {}
+    for owner in reversed(model.__mro__):
+        if not issubclass(owner, BaseModel) or owner is BaseModel:
+            continue
+        (node,) = ast.parse(textwrap.dedent(inspect.getsource(owner))).body
+        if not isinstance(node, ast.ClassDef):
+            continue
+        for line, below in pairwise(node.body):
+            if isinstance(line, ast.AnnAssign) and isinstance(below, ast.Expr):
+                text = ast.literal_eval(below.value)
+                found[ast.unparse(line.target)] = " ".join(str(text).split())
+    return found
+
+
 def section(model: type[BaseModel], path: str, seen: set[str]) -> Iterator[str]:
     """Yield the lines of one node of the tree and of those below it."""
     if path in seen:
@@ -63,11 +86,11 @@ def section(model: type[BaseModel], path: str, seen: set[str]) -> Iterator[str]:
     yield f"\n## {title}\n"
     doc = (model.__doc__ or "").strip()
     yield doc.split("\n\n")[0].replace("\n", " ") + "\n"
-    for field in model.model_fields.values():
+    texts = attribute_texts(model)
+    for attribute, field in model.model_fields.items():
         name = field.alias or ""
         where = f"{path}.{name}" if path else name
-        description = " ".join((field.description or "").split())
-        yield f"- `{name}`: {description}"
+        yield f"- `{name}`: {texts[attribute]}"
         inner = nested(field.annotation)
         if inner is not None:
             keyed = "dict[" in str(field.annotation)

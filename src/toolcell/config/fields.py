@@ -21,7 +21,6 @@ class Settings(BaseModel):
         populate_by_name=True,
         frozen=True,
         strict=True,
-        use_attribute_docstrings=True,
     )
 
 
