@@ -1,8 +1,11 @@
 """One call through the gate: contracts, errors and the record."""
 
 import math
+import threading
 from typing import Any
 
+import anyio
+import anyio.to_thread
 import pytest
 
 from tests.calls.kit import (
@@ -276,6 +279,24 @@ async def test_progress_reaches_the_record_and_the_caller_until_the_call_ends() 
     await made.call(invocation(core("x", body), on_update=seen.append))
     late[0]({"done": 2})
     assert seen == [{"done": 1}]
+    assert [event.update for event in sink.of(CallUpdated)] == [{"done": 1}]
+
+
+async def test_progress_from_a_worker_thread_is_recorded_on_the_event_loop() -> None:
+    """BEHAVIOURS 167: sync tools report too; sinks and listeners are never called off the loop."""
+    threads: list[int] = []
+
+    async def body(arguments: Any, context: Any) -> ToolResult:
+        del arguments
+        await anyio.to_thread.run_sync(context.update, {"done": 1})
+        with pytest.raises(ValueError, match="JSON"):
+            await anyio.to_thread.run_sync(context.update, b"x")
+        return ToolResult(details=None)
+
+    made, sink = gate()
+    call = invocation(core("x", body), on_update=lambda _: threads.append(threading.get_ident()))
+    await made.call(call)
+    assert threads == [threading.get_ident()]
     assert [event.update for event in sink.of(CallUpdated)] == [{"done": 1}]
 
 

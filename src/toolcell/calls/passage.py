@@ -91,7 +91,7 @@ class Passage:
             call_id=invocation.call_id,
             parent_id=invocation.parent_id,
             deadline=None,
-            update=self.record.update,
+            update=self.record.reporter(),
         )
         self.ran = True
         try:

@@ -5,6 +5,9 @@ Above: the gate. Below: `protocol.events`, `redaction`. Refuses to know: why a c
 
 from __future__ import annotations
 
+import asyncio
+import threading
+from collections.abc import Callable
 from typing import Any, Final, Literal
 
 from toolcell.base.clock import Clock
@@ -90,22 +93,28 @@ class CallRecord:
             )
         )
 
-    def update(self, value: Any) -> None:
-        """Record progress and pass it on; ignored once the call is over.
+    def reporter(self) -> Callable[[Any], None]:
+        """Return what a tool reports progress with; it may be called from any thread.
 
-        Raises:
-            ValueError: the value is not JSON, or takes more than 64 KiB.
+        It raises ValueError when the value is not JSON, or takes more than 64 KiB. Once the call is
+        over it does nothing.
         """
+        loop, home = asyncio.get_running_loop(), threading.get_ident()
+
+        def report(value: Any) -> None:
+            if self._ended:
+                return
+            text = _update_text(value)
+            if threading.get_ident() == home:
+                self._updated(text)
+            else:
+                loop.call_soon_threadsafe(self._updated, text)
+
+        return report
+
+    def _updated(self, text: str) -> None:
         if self._ended:
             return
-        try:
-            text = dumps(value)
-        except (TypeError, ValueError, RecursionError) as error:
-            msg = f"a progress update must be JSON: {error}"
-            raise ValueError(msg) from error
-        if utf8_length(text) > MAX_UPDATE_BYTES:
-            msg = f"a progress update may take {MAX_UPDATE_BYTES} bytes, not {utf8_length(text)}"
-            raise ValueError(msg)
         invocation, recorder = self._invocation, self._recorder
         recorder.emit(
             CallUpdated(
@@ -148,6 +157,18 @@ class CallRecord:
                 code=code,
             )
         )
+
+
+def _update_text(value: Any) -> str:
+    try:
+        text = dumps(value)
+    except (TypeError, ValueError, RecursionError) as error:
+        msg = f"a progress update must be JSON: {error}"
+        raise ValueError(msg) from error
+    if utf8_length(text) > MAX_UPDATE_BYTES:
+        msg = f"a progress update may take {MAX_UPDATE_BYTES} bytes, not {utf8_length(text)}"
+        raise ValueError(msg)
+    return text
 
 
 def detached(value: Any) -> Any:
