@@ -37,6 +37,7 @@ from toolcell.execution.quickjs.snapshot import (
     PAGE,
     SnapshotError,
     SnapshotTooLargeError,
+    blocks_of,
     difference,
     freeze,
     thaw,
@@ -234,7 +235,8 @@ def test_snapshots_hold_changed_and_grown_pages_only() -> None:
     memory[5] = 1
     memory[65536 + 3 * PAGE] = 2
     memory[65536 * 4 + PAGE] = 3
-    pages = difference(bytes(memory), base)
+    whole = bytes(memory)
+    pages = difference(lambda at, n: whole[at : at + n], len(whole), blocks_of(base))
     assert list(pages.numbers) == [0, 19, 65]
     digest = b"d" * 32
     parked = freeze(pages, digest, 20_000)

@@ -82,8 +82,11 @@ TAMPERING = [
     "Error.prepareStackTrace = () => 'forged'; Error.stackTraceLimit = 0",
     "globalThis.undefined_ = 1; globalThis.Object = globalThis.Array = globalThis.String = null",
     "[Object, Array, Promise, String, Function].forEach((c) => Object.freeze(c.prototype))",
-    "for (const n of Object.getOwnPropertyNames(globalThis)) "
-    "if (!['call', 'text'].includes(n)) delete globalThis[n]",
+    (
+        "const g = globalThis; "
+        "for (const n of Object.keys(Object.getOwnPropertyDescriptors(g))) "
+        "/call|text/.test(n) || delete g[n]"
+    ),
 ]
 
 

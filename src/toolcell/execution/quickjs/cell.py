@@ -29,7 +29,7 @@ from toolcell.execution.quickjs.engine import (
     Instance,
 )
 from toolcell.execution.quickjs.image import Image
-from toolcell.execution.quickjs.snapshot import Pages, difference, freeze, thaw
+from toolcell.execution.quickjs.snapshot import Pages, difference, freeze, runs, thaw
 from toolcell.execution.quickjs.watchdog import Watch, Watchdog
 
 START, SETTLE = 1, 2
@@ -153,7 +153,7 @@ class Cell:
     def pages(self) -> Pages:
         """Return the live guest's memory as a difference from the image."""
         instance = self._require()
-        return difference(instance.read(0, instance.size), self.image.memory)
+        return difference(instance.read, instance.size, self.image.blocks)
 
     def park(self) -> int:
         """Replace the live guest by its compressed state and return the bytes that takes.
@@ -200,14 +200,13 @@ class Cell:
     def _revive(self, host: Host, pages: Pages) -> None:
         instance = host.instantiate(self.image, self._memory_cap())
         instance.grow_to(pages.size)
-        size = 4096
-        for index, number in enumerate(pages.numbers):
-            instance.write(number * size, pages.contents[index * size : (index + 1) * size])
+        for offset, contents in runs(pages):
+            instance.write(offset, contents)
         self._instance = instance
 
     def _memory_cap(self) -> int:
         extra = self.limits.memory_bytes
-        cap = len(self.image.memory) + extra + extra // 8 + _SLACK
+        cap = self.image.size + extra + extra // 8 + _SLACK
         return min(cap, _MOST_MEMORY)
 
     def _require(self) -> Instance:

@@ -64,11 +64,22 @@ class _FastFunction:
 
     __slots__ = ("_call", "_context", "_function", "_returns", "_size", "_values")
 
-    def __init__(self, store: Any, function: Any, parameters: int, *, returns: bool) -> None:
+    def __init__(
+        self, store: Any, instance: Any, name: str, parameters: int, *, returns: bool
+    ) -> None:
         layer = wasmtime._bindings
         self._call = layer._wasmtime_func_call_unchecked
         self._context = store._context()
-        self._function = function._func
+        found = layer.wasmtime_extern_t()
+        wanted = name.encode("ascii")
+        letters = (ctypes.c_char * len(wanted)).from_buffer_copy(wanted)
+        place = ctypes.byref(instance._instance)
+        if not layer._wasmtime_instance_export_get(
+            self._context, place, letters, len(wanted), ctypes.byref(found)
+        ):
+            msg = f"the engine has no export {name!r}"
+            raise EngineLoadError(msg)
+        self._function = layer.wasmtime_func_t.from_buffer_copy(found.of.func)
         self._size = max(parameters, 1)
         self._values = (layer.wasmtime_val_raw_t * self._size)()
         self._returns = returns
@@ -91,8 +102,11 @@ class _PublicFunction:
 
     __slots__ = ("_function", "_returns", "_store")
 
-    def __init__(self, store: Any, function: Any, _parameters: int, *, returns: bool) -> None:
-        self._store, self._function, self._returns = store, function, returns
+    def __init__(
+        self, store: Any, instance: Any, name: str, _parameters: int, *, returns: bool
+    ) -> None:
+        self._store, self._returns = store, returns
+        self._function = instance.exports(store)[name]
 
     def __call__(self, *arguments: int) -> int:
         try:
@@ -114,11 +128,11 @@ def call_layer() -> Literal["ctypes", "public"]:
     """Return which way calls go, after trying the quick one on a module of known behaviour."""
     store = wasmtime.Store()
     instance = wasmtime.Instance(store, wasmtime.Module(store.engine, _PROBE), [])
-    exports = instance.exports(store)
+    memory = instance.exports(store)["memory"]
     try:
-        function = _FastFunction(store, exports["f"], 2, returns=True)
+        function = _FastFunction(store, instance, "f", 2, returns=True)
         right = function(1, -(1 << 40)) == -2 and function(0x80000003, 7) == -(1 << 31)
-        data = exports["memory"].read(store, 8, 16)
+        data = memory.read(store, 8, 16)
     except (AttributeError, TypeError, ctypes.ArgumentError, EngineLoadError):
         return "public"
     return "ctypes" if right and bytes(data) == (7).to_bytes(8, "little") else "public"
@@ -127,7 +141,7 @@ def call_layer() -> Literal["ctypes", "public"]:
 class Instance:
     """One live guest: its store, its memory and its exported functions. One thread at a time."""
 
-    __slots__ = ("_exports", "_functions", "_memory", "_store", "base", "engine")
+    __slots__ = ("_code", "_functions", "_memory", "_store", "base", "engine")
 
     def __init__(self, engine: Engine, data: Any, memory_cap: int) -> None:
         store = self._store = wasmtime.Store(engine.raw)
@@ -138,12 +152,11 @@ class Instance:
             memory = wasmtime.Instance(store, data, []).exports(store)["memory"]
             clock = engine.linker.get(store, *CLOCK)
             imports = [clock if name == CLOCK else memory for name in engine.imports]
-            code = wasmtime.Instance(store, engine.code, imports)
+            self._code = wasmtime.Instance(store, engine.code, imports)
         except wasmtime.WasmtimeError as error:
             raise EngineLoadError(str(error)) from error
         self.engine = engine
         self._memory = memory
-        self._exports = code.exports(store)
         self._functions: dict[str, Callable[..., int]] = {}
         # Memory keeps its place for life: wasmtime reserves the whole 4 GiB range on 64-bit hosts.
         self.base: int = ctypes.addressof(memory.data_ptr(store).contents)
@@ -157,10 +170,8 @@ class Instance:
         function = self._functions.get(name)
         if function is None:
             kind = _FastFunction if call_layer() == "ctypes" else _PublicFunction
-            raw = self._exports[name]
-            shape = raw.type(self._store)
-            returns = bool(shape.results)
-            function = kind(self._store, raw, len(shape.params), returns=returns)
+            parameters, returns = self.engine.functions[name]
+            function = kind(self._store, self._code, name, parameters, returns=returns)
             self._functions[name] = function
         return function(*arguments)
 
@@ -238,6 +249,11 @@ class Engine:
         self.linker = wasmtime.Linker(self.raw)
         self.linker.define_wasi()
         self.imports = [(item.module, item.name) for item in self.code.imports]
+        self.functions = {
+            item.name: (len(item.type.params), bool(item.type.results))
+            for item in self.code.exports
+            if isinstance(item.type, wasmtime.FuncType)
+        }
         unknown = [name for name in self.imports if name not in {CLOCK, ("env", "memory")}]
         if unknown:
             msg = f"the engine asks for imports it must not have: {unknown!r}"

@@ -23,6 +23,7 @@ from toolcell.execution.quickjs.engine import (
     wasmtime_version,
 )
 from toolcell.execution.quickjs.modulecache import ModuleCache
+from toolcell.execution.quickjs.snapshot import blocks_of
 from toolcell.execution.quickjs.wasmfile import WasmFormatError, data_module, split
 
 ENGINE_WASM = Path(__file__).with_name("engine.wasm")
@@ -50,14 +51,16 @@ class Image:
 
     Attributes:
         key: Content hash of the guest image it was made from.
-        memory: The memory itself, whole wasm pages.
-        digest: SHA-256 of `memory`: what a snapshot of a cell refers to.
+        blocks: The memory itself, in the blocks that snapshots compare.
+        size: Its bytes, whole wasm pages.
+        digest: SHA-256 of it: what a snapshot of a cell refers to.
         compiled: The compiled data module.
         control: Guest address of the control block.
     """
 
     key: str
-    memory: bytes
+    blocks: tuple[bytes, ...]
+    size: int
     digest: bytes
     compiled: bytes
     control: int
@@ -121,7 +124,14 @@ def make_image(engine: Engine, code: EngineCode, source: GuestImage) -> Image:
     finally:
         instance.close()
     compiled = compile_module(data_module(memory))
-    return Image(source.key, memory, hashlib.sha256(memory).digest(), compiled, control)
+    return Image(
+        key=source.key,
+        blocks=blocks_of(memory),
+        size=len(memory),
+        digest=hashlib.sha256(memory).digest(),
+        compiled=compiled,
+        control=control,
+    )
 
 
 def _put(instance: Instance, text: str) -> tuple[int, int]:

@@ -11,17 +11,16 @@ from __future__ import annotations
 import hashlib
 import struct
 from array import array
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import zstandard
 
 PAGE = 4096
-_BLOCK = 65536
+BLOCK = 65536
 _HEADER = struct.Struct("<4s32sIII")
 _MAGIC = b"TCQ1"
-_ZERO_BLOCK = bytes(_BLOCK)
-_ZERO_PAGE = bytes(PAGE)
+_ZERO_BLOCK = bytes(BLOCK)
 
 
 class SnapshotTooLargeError(Exception):
@@ -51,26 +50,39 @@ class Pages:
     contents: bytes
 
 
-def difference(memory: bytes, base: bytes) -> Pages:
-    """Compare a cell's memory with its image; memory grown since counts where it is not zero."""
+def blocks_of(memory: bytes) -> tuple[bytes, ...]:
+    """Cut an image's memory into the blocks that `difference` compares."""
+    return tuple(memory[at : at + BLOCK] for at in range(0, len(memory), BLOCK))
+
+
+def difference(read: Callable[[int, int], bytes], size: int, base: tuple[bytes, ...]) -> Pages:
+    """Compare a cell's memory with its image; memory grown since counts where it is not zero.
+
+    `read(offset, length)` copies `size` bytes of memory out in blocks, which are small enough to be
+    served from the allocator's own stock.
+    """
     numbers = array("I")
     parts: list[bytes] = []
-    for number, page in _changed(memory, base):
-        numbers.append(number)
-        parts.append(page)
-    return Pages(len(memory), numbers, b"".join(parts))
-
-
-def _changed(memory: bytes, base: bytes) -> Iterator[tuple[int, bytes]]:
-    for block in range(0, len(memory), _BLOCK):
-        now = memory[block : block + _BLOCK]
-        before = base[block : block + _BLOCK] or _ZERO_BLOCK
+    for index in range(size // BLOCK):
+        now = read(index * BLOCK, BLOCK)
+        before = base[index] if index < len(base) else _ZERO_BLOCK
         if now == before:
             continue
-        for at in range(0, len(now), PAGE):
+        for at in range(0, BLOCK, PAGE):
             page = now[at : at + PAGE]
-            if page != (before[at : at + PAGE] or _ZERO_PAGE):
-                yield (block + at) // PAGE, page
+            if page != before[at : at + PAGE]:
+                numbers.append((index * BLOCK + at) // PAGE)
+                parts.append(page)
+    return Pages(size, numbers, b"".join(parts))
+
+
+def runs(pages: Pages) -> Iterator[tuple[int, bytes]]:
+    """Return offsets and contents, neighbouring pages in one piece."""
+    numbers, begin = pages.numbers, 0
+    for index in range(1, len(numbers) + 1):
+        if index == len(numbers) or numbers[index] != numbers[index - 1] + 1:
+            yield numbers[begin] * PAGE, pages.contents[begin * PAGE : index * PAGE]
+            begin = index
 
 
 def freeze(pages: Pages, image: bytes, limit: int) -> bytes:
