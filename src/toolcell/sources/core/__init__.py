@@ -1,1 +1,1 @@
-"""The built-in tools."""
+"""The tools toolcell brings: files and a shell. Above: `app`. Below: `plugin_sdk`, `tools`."""

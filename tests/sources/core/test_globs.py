@@ -1,0 +1,120 @@
+"""Glob patterns and ignore files: what they match, and that hostile ones cost nothing."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+
+import pytest
+
+from toolcell.base.clock import SYSTEM_CLOCK
+from toolcell.errors import CallError
+from toolcell.sources.core.globs import Glob
+from toolcell.sources.core.ignore import IgnoreFile
+
+
+@pytest.mark.parametrize(
+    ("pattern", "yes", "no"),
+    [
+        ("*.py", ["a.py", "x/y/a.py"], ["a.pyc", "py"]),
+        ("a*b*c", ["abc", "axxbyyc", "x/abbcc"], ["ab", "acb"]),
+        ("src/*.ts", ["src/a.ts"], ["a.ts", "src/x/a.ts", "x/src/a.ts"]),
+        ("src/**/*.ts", ["src/a.ts", "src/x/y/a.ts"], ["a.ts", "lib/src/a.ts"]),
+        ("**/test/**", ["test/a", "x/test/y/z"], ["test", "tests/a"]),
+        ("**", ["a", "a/b"], []),
+        ("*.{ts,tsx}", ["a.ts", "b/c.tsx"], ["a.tsxx", "a.{ts"]),
+        ("{a,b/{c,d}}", ["a", "b/c", "b/d"], ["b", "c"]),
+        ("?[0-9][!a].txt", ["x1b.txt"], ["x1a.txt", "1b.txt", "x/1b.txt"]),
+        ("a[", ["a["], ["a"]),
+        (r"\*.txt", ["*.txt"], ["a.txt"]),
+        ("./sub/x", ["sub/x"], ["x"]),
+        ("[]a]x", ["]x", "ax"], ["bx"]),
+    ],
+)
+def test_globs_match(pattern, yes, no):
+    glob = Glob(pattern)
+    assert [path for path in yes if not glob.matches(path)] == []
+    assert [path for path in no if glob.matches(path)] == []
+
+
+def test_case_may_be_ignored():
+    assert Glob("READ*.MD", ignore_case=True).matches("docs/readme.md")
+    assert not Glob("READ*.MD").matches("docs/readme.md")
+
+
+@pytest.mark.parametrize("pattern", ["*a" * 200 + "b", "**/a/" * 60 + "b", "a" + "*" * 500])
+def test_hostile_globs_are_quick(pattern):
+    started = SYSTEM_CLOCK.monotonic()
+    glob = Glob(pattern)
+    for _ in range(20):
+        glob.matches("a/" * 60 + "a" * 255)
+    assert SYSTEM_CLOCK.monotonic() - started < 2
+
+
+@pytest.mark.parametrize("pattern", ["", "x" * 2000, "{a,b}" * 12])
+def test_oversized_globs_are_refused(pattern):
+    with pytest.raises(CallError):
+        Glob(pattern)
+
+
+RULES = """
+# comment
+build/
+*.log
+!keep.log
+/only_top
+doc/*.txt
+**/cache
+a/**/z
+trailing\\ \\
+node_modules
+"""
+PATHS = [
+    ("build", True),
+    ("build", False),
+    ("x/build", True),
+    ("a.log", False),
+    ("x/y/a.log", False),
+    ("keep.log", False),
+    ("only_top", False),
+    ("x/only_top", False),
+    ("doc/a.txt", False),
+    ("doc/x/a.txt", False),
+    ("x/cache", True),
+    ("cache", False),
+    ("a/z", False),
+    ("a/b/c/z", False),
+    ("node_modules", True),
+    ("x/node_modules", False),
+    ("plain.py", False),
+]
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+def test_ignore_rules_agree_with_git(tmp_path):
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    (tmp_path / ".gitignore").write_text(RULES)
+    file = IgnoreFile("", RULES)
+    for path, is_directory in PATHS:
+        name = path.rsplit("/", 1)[-1]
+        shown = f"{path}/" if is_directory else path
+        git = subprocess.run(
+            ["git", "-C", str(tmp_path), "check-ignore", "-q", "--no-index", shown], check=False
+        )
+        ours = file.decide(name, path, is_directory=is_directory) is True
+        assert ours == (git.returncode == 0), (path, is_directory)
+
+
+def test_rules_without_take_backs_use_the_quick_way_and_agree():
+    quick = IgnoreFile("", "dist\n*.pyc\n")
+    assert quick.decide("dist", "x/dist", is_directory=False) is True
+    assert quick.decide("a.pyc", "a.pyc", is_directory=False) is True
+    assert quick.decide("a.py", "a.py", is_directory=False) is None
+
+
+def test_a_hostile_ignore_file_is_quick():
+    started = SYSTEM_CLOCK.monotonic()
+    file = IgnoreFile("", "\n".join(["*a" * 60 + "b", "a/**/" * 30 + "x", "[[[", "\\"] * 50))
+    for _ in range(20):
+        file.decide("a" * 255, "a/" * 60 + "a" * 255, is_directory=False)
+    assert SYSTEM_CLOCK.monotonic() - started < 5
