@@ -14,6 +14,7 @@ from toolcell.base.version import VERSION
 from toolcell.cli import config_command, sessions_command
 from toolcell.cli.agent_command import agent
 from toolcell.cli.console import FAILED, MISUSED, print_error
+from toolcell.cli.demo.command import demo
 from toolcell.cli.doctor_command import doctor
 from toolcell.cli.exec_command import exec_
 from toolcell.errors import ConfigError, ToolcellError
@@ -28,6 +29,7 @@ app = App(
 app.command(exec_, name="exec")
 app.command(agent)
 app.command(config_command.app)
+app.command(demo)
 app.command(doctor)
 app.command(sessions_command.app)
 

@@ -15,7 +15,7 @@ from toolcell.plugin_sdk.builder import ToolBuilder
 from toolcell.plugin_sdk.define import ToolPlugin, define_tool_plugin
 from toolcell.tools.tool import Tool
 
-CREDIT_CHECK_SECONDS = 2.0
+CREDIT_CHECK_SECONDS = 1.5
 """Longer than the demo's budget for one `exec`, so that the cell is parked and resumed."""
 
 _ID = {"type": "string"}
@@ -126,7 +126,9 @@ def _table_tools(tool: ToolBuilder, store: Store, table: Table) -> list[Tool]:
 def _credit_check(tool: ToolBuilder) -> Tool:
     async def check(arguments: Mapping[str, Any]) -> list[dict[str, Any]]:
         await anyio.sleep(CREDIT_CHECK_SECONDS)
-        return [{"customer": each, "good": len(each) % 2 == 0} for each in arguments["customers"]]
+        return [
+            {"customer": each, "good": not each.endswith("4")} for each in arguments["customers"]
+        ]
 
     return tool(
         name="credit_check",
