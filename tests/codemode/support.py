@@ -20,6 +20,7 @@ from toolcell.codemode.runtime import CodeModeRuntime, RuntimePorts
 from toolcell.config.code_mode import CodeModeOptions
 from toolcell.errors import CallError
 from toolcell.execution.contract import Executor
+from toolcell.execution.quickjs.executor import QuickJSExecutor, QuickJSOptions
 from toolcell.protocol.events import Event
 from toolcell.protocol.hooks import Hooks
 from toolcell.protocol.scope import RunScope
@@ -35,9 +36,7 @@ from toolcell.tools.tool import (
 )
 
 Body = Callable[[Mapping[str, Any], ToolContext], Awaitable[Any]]
-SCOPE = RunScope(
-    agent_id="main", session_id="s-1", session_key="agent:main:main", run_id="r-1"
-)
+SCOPE = RunScope(agent_id="main", session_id="s-1", session_key="agent:main:main", run_id="r-1")
 
 
 def schema(*required: str, closed: bool = False, **properties: str) -> dict[str, Any]:
@@ -210,7 +209,7 @@ class GroupSpawner:
     async def _child(self, function: Callable[..., Awaitable[Any]], args: Any) -> None:
         try:
             await function(*args)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - kept for the test to look at
             self.faults.append(error)
         finally:
             self.live -= 1
@@ -280,6 +279,17 @@ async def bench(
         group.cancel_scope.cancel()
 
 
+@asynccontextmanager
+async def quickjs(**more: Any) -> AsyncIterator[Bench]:
+    """A host on the real engine."""
+    executor = QuickJSExecutor(QuickJSOptions(threads=4))
+    try:
+        async with bench(executor, **more) as made:
+            yield made
+    finally:
+        await executor.aclose()
+
+
 async def run(runtime: CodeModeRuntime, code: str, **more: Any) -> Outcome:
     return await runtime.exec({"code": code, **more}, call_id="call-1")
 
@@ -288,3 +298,16 @@ async def value_of(runtime: CodeModeRuntime, code: str) -> Any:
     outcome = await run(runtime, code)
     assert outcome.status == "completed", outcome
     return outcome.value
+
+
+def context(call_id: str) -> ToolContext:
+    return ToolContext(
+        scope=SCOPE, call_id=call_id, parent_id=None, deadline=None, update=lambda _: None
+    )
+
+
+async def until(check: Callable[[], object]) -> None:
+    """Wait, at most five seconds, for something that no event tells of."""
+    with anyio.fail_after(5):
+        while not check():  # noqa: ASYNC110 - what is looked at belongs to other tasks
+            await anyio.sleep(0.002)

@@ -214,6 +214,9 @@ class Bridge:
             self._reply(item, dumps(item.handler.answer(item.arguments, self._cell)))
         except CallError as error:
             self._settle(item, self._refusal(item.request, error))
+        except Exception as fault:  # noqa: BLE001 - the border of the bridge, told to the operator
+            self._settle(item, self._refusal(item.request, CallError(HOST_FAULT)))
+            self._spawner.start_soon(_tell, fault, name=f"bridge:{item.request.method}")
 
     def _sleep(self, item: _Open, seconds: float) -> None:
         if seconds <= 0:
@@ -311,6 +314,11 @@ class Bridge:
         item.dropped = True
         if item.scope is not None:
             item.scope.cancel()
+
+
+async def _tell(fault: Exception) -> None:
+    """Raise `fault` in a task of its own: the spawner contains and reports it."""
+    raise fault
 
 
 def _location(request: Request) -> str:

@@ -147,14 +147,18 @@ class Cell:
         self._reply_at = self._ports.clock.monotonic() + seconds
         outcome: Outcome | None = None
         try:
-            with anyio.CancelScope() as self._scope:
+            ends_at = anyio.current_time() + seconds + _GRACE_SECONDS
+            with anyio.CancelScope(deadline=ends_at) as self._scope:
                 outcome = await self._driven(first=first)
         finally:
             self._scope = None
             if outcome is None or outcome.status != "waiting" or self._abort_reason is not None:
                 await self._close()
-        if outcome is None or self._abort_reason is not None:
+        if self._abort_reason is not None:
             return self._failed(self._aborted())
+        if outcome is None:
+            late = Faulted(kind="timeout", error=GuestError(name="", message=""))
+            return self._failed(self._verdict(late))
         return outcome
 
     async def _driven(self, *, first: bool) -> Outcome:
@@ -217,13 +221,14 @@ class Cell:
     async def _stepped(self, continuation: Continuation | None) -> Step:
         """Run the guest for the rest of its budget."""
         seconds = self._budget.remaining
-        with anyio.move_on_after(seconds + _GRACE_SECONDS) as grace:
-            if continuation is None:
-                return await self.plan.executor.start(self.plan.program, self.plan.limits, seconds)
-            return await continuation.resume(self._bridge.take(), seconds)
-        if grace.cancelled_caught:
-            return Faulted(kind="timeout", error=GuestError(name="", message=""))
-        raise RuntimeUnavailableError("the executor ended a step without a result")
+        if self._scope is not None:
+            # One scope for the whole drive; only an approval that paused the budget moves it.
+            latest = anyio.current_time() + seconds + _GRACE_SECONDS
+            if latest - self._scope.deadline > _GRACE_SECONDS / 2:
+                self._scope.deadline = latest
+        if continuation is None:
+            return await self.plan.executor.start(self.plan.program, self.plan.limits, seconds)
+        return await continuation.resume(self._bridge.take(), seconds)
 
     async def _parked(self, reason: Reason) -> Outcome:
         if self._continuation is None:

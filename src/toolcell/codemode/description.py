@@ -16,8 +16,8 @@ from toolcell.config.code_mode import CodeModeOptions
 
 EXEC: Final = """\
 Run a JavaScript program that calls this run's tools. JavaScript only, not shell: if shell text \
-was refused, do not send it again. No require, import, Node modules, files or network; all work goes \
-through tools.
+was refused, do not send it again. No require, import, Node modules, files or network; all work \
+goes through tools.
 - Top-level await and return are allowed. `return` the final value; without it the value is null. \
 text(value), json(value) and console.log append to the output.
 - Each tool below is an async global that takes one object: `const r = await name({...})`. Run \

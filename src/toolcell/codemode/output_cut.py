@@ -31,7 +31,7 @@ class Piece:
     @property
     def entry_bytes(self) -> int:
         """Bytes of the entry as JSON: `{"type":"text","text":…}`."""
-        return self.size + (24 if self.type == "text" else 25)
+        return self.size + (23 if self.type == "text" else 24)
 
     def entry(self) -> dict[str, Any]:
         """Return the entry; only for a piece that is whole."""

@@ -48,6 +48,19 @@ def value_text(result: ToolResult) -> str:
     return dumps(value)
 
 
+def text_at(arguments: list[Any], index: int) -> str:
+    """Return the text argument at `index`; a forged request may have none.
+
+    Raises:
+        CallError: `invalid_input`.
+    """
+    given = arguments[index] if index < len(arguments) else None
+    if not isinstance(given, str):
+        msg = "a malformed bridge request was refused."
+        raise bad_input(msg)
+    return given
+
+
 def unknown(message: str) -> CallError:
     """Return the error for something that is not there; nothing ran."""
     return CallError(message, code="unknown_tool", effect="none")

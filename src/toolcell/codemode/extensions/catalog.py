@@ -9,7 +9,7 @@ from typing import Any
 
 from toolcell.base.jsontext import Json, dumps
 from toolcell.catalog.entry import Entry
-from toolcell.codemode.extensions.calling import call_value, unknown
+from toolcell.codemode.extensions.calling import call_value, text_at, unknown
 from toolcell.codemode.extensions.contract import (
     Answering,
     Calling,
@@ -51,7 +51,7 @@ def _data(view: GuestView) -> Json:
 
 
 async def _call(arguments: list[Any], cell: CellContext) -> str:
-    name = arguments[0]
+    name = text_at(arguments, 0)
     entry = cell.view.native.get(name)
     if entry is None:
         raise _no_function(name)
@@ -66,7 +66,7 @@ def _search(arguments: list[Any], cell: CellContext) -> Json:
 
 
 def _describe(arguments: list[Any], cell: CellContext) -> Json:
-    name = arguments[0]
+    name = text_at(arguments, 0)
     entry = cell.view.by_guest_name.get(name) or _operation(name, cell.view)
     if entry is None:
         raise _no_function(name)
@@ -80,7 +80,7 @@ def _describe(arguments: list[Any], cell: CellContext) -> Json:
     return out
 
 
-def _no_function(name: object) -> CallError:
+def _no_function(name: str) -> CallError:
     return unknown(f"Unknown catalog function: {name}.")
 
 

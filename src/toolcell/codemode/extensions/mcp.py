@@ -11,16 +11,20 @@ from typing import Any
 
 from toolcell.base.jsontext import Json, dumps
 from toolcell.catalog.entry import Entry
-from toolcell.codemode.extensions.calling import bad_input, call_tool, unknown, value_text
+from toolcell.codemode.extensions.calling import bad_input, call_tool, text_at, unknown, value_text
 from toolcell.codemode.extensions.contract import Calling, CellContext, GuestExtension, prelude
 from toolcell.codemode.extensions.view import GuestView
 from toolcell.errors import CallError
 
+SHAPE = "MCP namespace tools accept one object argument."
 RESTART_SAFE = "restart-safe code mode cannot call namespace tools."
 
 
 async def _call(arguments: list[Any], cell: CellContext) -> str:
-    server, method, given = arguments
+    server, method = text_at(arguments, 0), text_at(arguments, 1)
+    given = arguments[2] if len(arguments) > 2 else {}
+    if not isinstance(given, Mapping):
+        raise bad_input(SHAPE)
     if cell.restart_safe:
         raise bad_input(RESTART_SAFE)
     entry = cell.view.remote.get((server, method))

@@ -22,12 +22,16 @@
   function scalar(value) {
     switch (typeof value) {
       case "string": return stringify(clip(value, maxString));
-      case "bigint": return String(value) + "n";
-      case "undefined": return "undefined";
-      case "function": return "[Function]";
-      case "symbol": return "[Symbol]";
-      default: return String(value);
+      case "number": case "boolean": return String(value);
+      case "object": return "null";
+      default: return stringify(word(value));
     }
+  }
+  // What JSON has no form for, as people write it.
+  function word(value) {
+    if (typeof value === "bigint") return String(value) + "n";
+    if (typeof value === "undefined") return "undefined";
+    return typeof value === "function" ? "[Function]" : "[Symbol]";
   }
   function member(owner, key, walk, depth) {
     let descriptor;
@@ -36,14 +40,13 @@
     } catch {
       return "[Unreadable]";
     }
-    if (descriptor === undefined) return "undefined";
-    if (descriptor.get !== undefined || descriptor.set !== undefined) return "[Accessor]";
+    if (descriptor === undefined) return "null";
+    if (descriptor.get !== undefined || descriptor.set !== undefined) return '"[Accessor]"';
     return show(descriptor.value, walk, depth);
   }
   function show(value, walk, depth) {
-    if ((typeof value !== "object" && typeof value !== "function") || value === null) return scalar(value);
-    if (typeof value === "function") return "[Function]";
-    if (isPromise(value)) return "[Promise]";
+    if (typeof value !== "object" || value === null) return scalar(value);
+    if (isPromise(value)) return '"[Promise]"';
     for (let i = 0; i < walk.path.length; i++) if (walk.path[i] === value) return '"[Circular]"';
     if (depth >= maxDepth) return isArray(value) ? '"[Array]"' : '"[Object]"';
     if (++walk.nodes > maxNodes) return '"[Truncated]"';
@@ -88,8 +91,12 @@
   }
   function shown(value) {
     if (typeof value === "string") return clip(value, maxString);
-    const text = show(value, { __proto__: null, nodes: 0, path: [] }, 0);
-    return typeof value === "object" && value !== null && isError(value) ? clip(errorLine(value), maxString) : text;
+    if (typeof value === "object" || typeof value === "number" || typeof value === "boolean") {
+      if (isPromise(value)) return "[Promise]";
+      if (isError(value)) return clip(errorLine(value), maxString);
+      return show(value, { __proto__: null, nodes: 0, path: [] }, 0);
+    }
+    return word(value);
   }
   function write(prefix, values) {
     if (closed) return;
