@@ -179,6 +179,20 @@ def test_schemas_that_are_too_deep_or_cyclic_are_refused() -> None:
         compile_validator(cyclic)
 
 
+@pytest.mark.parametrize(
+    ("count", "wrap", "reason"),
+    [
+        (50, "allOf", "follows more than 40 references for one value"),
+        (5000, "oneOf", "more than 40 references|more than 2000 references"),
+    ],
+)
+def test_long_chains_of_references_are_refused(count: int, wrap: str, reason: str) -> None:
+    """TS-06: each reference costs native stack and time."""
+    chain: dict[str, Any] = {f"a{i}": {wrap: [{"$ref": f"#/$defs/a{i + 1}"}]} for i in range(count)}
+    with pytest.raises(SchemaError, match=reason):
+        compile_validator({"$defs": {**chain, f"a{count}": STRING}, "$ref": "#/$defs/a0"})
+
+
 def test_the_dialects_that_tools_send_are_understood() -> None:
     """OpenAPI's nullable and draft 4's exclusive limits are as in hints (BEHAVIOURS 269)."""
     assert lines({"type": "string", "nullable": True}, None) == []
@@ -246,8 +260,8 @@ RECURSIVE = {
 }
 FANNING: dict[str, Any] = {
     "$defs": {
-        **{f"a{i}": {"anyOf": [{"$ref": f"#/$defs/a{i + 1}"}] * 2} for i in range(30)},
-        "a30": STRING,
+        **{f"a{i}": {"anyOf": [{"$ref": f"#/$defs/a{i + 1}"}] * 2} for i in range(18)},
+        "a18": STRING,
     },
     "$ref": "#/$defs/a0",
 }

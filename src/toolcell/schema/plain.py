@@ -17,7 +17,7 @@ MAX_MEMBERS = 50_000
 """Members a foreign mapping may have to be read at all: its iterator may be endless."""
 MAX_DEPTH = 200
 """Levels a schema may have to be compiled; the validator's own limit is 255."""
-MAX_NODES = 400_000
+MAX_NODES = 100_000
 """Values a schema may have to be compiled."""
 
 _SURROGATES = dict.fromkeys(range(0xD800, 0xE000), "\ufffd")

@@ -17,11 +17,11 @@ from toolcell.schema.dialect import Dialect, dialect_of, modern
 from toolcell.schema.explain import Explainer
 from toolcell.schema.guard import (
     KEYWORD,
-    MAX_VALUE_DEPTH,
     MAX_VISITS,
     Visits,
     counting_keyword,
     guarded,
+    levels_allowed,
     needs_guard,
     too_deep,
 )
@@ -68,7 +68,7 @@ def _native(schema: Any, dialect: Dialect, keywords: dict[str, Any] | None = Non
 class Validator:
     """One compiled schema. Safe to use from several threads."""
 
-    __slots__ = ("_dialect", "_judge", "_schema", "_visits")
+    __slots__ = ("_dialect", "_judge", "_levels", "_schema", "_visits")
 
     def __init__(self, schema: Any) -> None:
         """Compile a schema.
@@ -82,6 +82,7 @@ class Validator:
             raise SchemaError(msg)
         self._dialect: Final = dialect_of(plain)
         self._schema: Final = modern(plain, self._dialect)
+        self._levels: Final = levels_allowed(self._schema)
         self._visits: Final = Visits() if needs_guard(self._schema) else None
         try:
             self._judge: Final = self._compiled()
@@ -100,8 +101,8 @@ class Validator:
     def errors(self, value: Any) -> list[Violation]:
         """Return why a plain JSON value is invalid: nothing when it is valid, else 1 to 10."""
         if self._visits is not None:
-            if too_deep(value):
-                return [_whole(f"at most {MAX_VALUE_DEPTH} levels of nesting")]
+            if too_deep(value, self._levels):
+                return [_whole(f"at most {self._levels} levels of nesting")]
             self._visits.left = MAX_VISITS
         try:
             valid = self._judge.is_valid(value)
