@@ -122,7 +122,12 @@ INPUTS = [
 
 @pytest.mark.parametrize(("schema", "hint"), INPUTS)
 def test_input_hints_are_as_measured(schema: Any, hint: str) -> None:
-    """BEHAVIOURS 266, BEHAVIOURS 268 to BEHAVIOURS 281; rule 4.3."""
+    """Rule 4.3.
+
+    BEHAVIOURS 266, BEHAVIOURS 268, BEHAVIOURS 269, BEHAVIOURS 270, BEHAVIOURS 271, BEHAVIOURS 272,
+    BEHAVIOURS 273, BEHAVIOURS 274, BEHAVIOURS 275, BEHAVIOURS 276, BEHAVIOURS 277, BEHAVIOURS 278,
+    BEHAVIOURS 279, BEHAVIOURS 281; rule 4.3.
+    """
     assert input_hint(schema) == hint
 
 
@@ -189,7 +194,7 @@ OUTPUTS = [
 
 @pytest.mark.parametrize(("schema", "hint"), OUTPUTS)
 def test_output_hints_are_complete_or_absent(schema: Any, hint: str | None) -> None:
-    """BEHAVIOURS 267 to BEHAVIOURS 279, TS-12; rule 4.6 and rule 7.2."""
+    """Area U for outputs: BEHAVIOURS 267, BEHAVIOURS 276, TS-12; rule 4.6 and rule 7.2."""
     assert output_hint(schema) == hint
 
 
