@@ -83,6 +83,22 @@ async def test_a_call_that_ends_while_parked_is_there_for_wait():
         assert (await resume(runtime, waiting)).value == "k"
 
 
+async def test_a_rebuilt_catalog_of_the_same_run_may_resume_and_the_record_is_whole():
+    """rule 3.6: the cell keeps its own catalog, counters and record."""
+    async with quickjs() as host:
+        first = host.runtime()
+        waiting = await run(
+            first, "await echo({v:1}); await yield_control(); return await echo({v:2})"
+        )
+        second = host.runtime()
+        outcome = await resume(second, waiting)
+        assert outcome.value == {"v": 2}
+        assert outcome.telemetry["callCount"] == 2
+        assert [event.status for event in host.events.of(CellEnded)] == ["completed"]
+        await first.aclose()
+        assert len(host.events.of(CellEnded)) == 1
+
+
 async def test_wait_is_refused_to_others_and_kept_for_the_owner():
     """rule 3.7, rule 2.5, BEHAVIOURS 195 to 198."""
     async with quickjs() as host:

@@ -8,9 +8,9 @@ Refuses to know: which executor it is, what a request means, arguments of the mo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import anyio
 
@@ -65,14 +65,26 @@ class CellPlan:
     replay_id: str | None = None
 
 
+class CellListener(Protocol):
+    """Hears of every turn of its run's cells, whoever waits for them."""
+
+    def concluded(self, cell: Cell, outcome: Outcome) -> Outcome:
+        """Put a park or an end on record; return the outcome with its telemetry."""
+        ...
+
+    def cancelled(self, cell: Cell) -> None:
+        """Put on record that the cell is over because its caller was cancelled."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellPorts:
-    """What a cell is lent; `given_up` hears of the end of a cell that nobody waits for."""
+    """What a cell is lent."""
 
     clock: Clock
     spawner: Spawner
     store: ContinuationStore
-    given_up: Callable[[Cell, Failed], None]
+    listener: CellListener
 
 
 class Cell:
@@ -124,11 +136,11 @@ class Cell:
 
     async def run(self) -> Outcome:
         """Start the program and drive it until there is a result for `exec`."""
-        return await self._guarded(first=True)
+        return await self._heard(first=True)
 
     async def resume(self) -> Outcome:
         """Drive the parked program on until there is a result for `wait`."""
-        return await self._guarded(first=False)
+        return await self._heard(first=False)
 
     async def give_up(self, reason: str) -> None:
         """End the cell: abort its calls once each, interrupt the guest, free its state."""
@@ -139,7 +151,17 @@ class Cell:
             self._scope.cancel()
             return
         await self._close()
-        self._ports.given_up(self, self._failed(self._aborted()))
+        self._ports.listener.concluded(self, self._failed(self._aborted()))
+
+    async def _heard(self, *, first: bool) -> Outcome:
+        outcome: Outcome | None = None
+        try:
+            outcome = await self._guarded(first=first)
+        finally:
+            self.context.on_update = None
+            if outcome is None:
+                self._ports.listener.cancelled(self)
+        return self._ports.listener.concluded(self, outcome)
 
     async def _guarded(self, *, first: bool) -> Outcome:
         seconds = self.plan.timeout_ms / 1000

@@ -5,6 +5,10 @@ Above: the runtime. Below: `protocol.events`. Refuses to know: who listens.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
 from toolcell.base.clock import Clock
 from toolcell.codemode.cell import Cell
 from toolcell.codemode.results import Failed, Outcome, Waiting
@@ -13,11 +17,20 @@ from toolcell.protocol.sink import Sink
 
 
 class CellRecord:
-    """Reports the cells of one run, and remembers which are not over."""
+    """Reports the cells of one catalog, and remembers which are not over.
 
-    def __init__(self, sink: Sink, clock: Clock) -> None:
+    Args:
+        sink: Gets the events.
+        clock: Dates them.
+        telemetry: Gives the telemetry of the cells' own catalog, at the moment of a result.
+    """
+
+    def __init__(
+        self, sink: Sink, clock: Clock, telemetry: Callable[[], Mapping[str, Any]]
+    ) -> None:
         self._sink = sink
         self._clock = clock
+        self._telemetry = telemetry
         self._live: dict[str, Cell] = {}
 
     @property
@@ -39,8 +52,8 @@ class CellRecord:
             )
         )
 
-    def result(self, cell: Cell, outcome: Outcome) -> None:
-        """A cell was parked, or is over."""
+    def concluded(self, cell: Cell, outcome: Outcome) -> Outcome:
+        """A cell was parked, or is over; return the outcome with its telemetry."""
         if isinstance(outcome, Waiting):
             self._sink.emit(
                 CellParked(
@@ -56,6 +69,7 @@ class CellRecord:
             self._ended(cell, outcome.code or "aborted", outcome.error)
         else:
             self._ended(cell, None, None)
+        return replace(outcome, telemetry=self._telemetry())
 
     def cancelled(self, cell: Cell) -> None:
         """Whoever ran the cell was cancelled, and the cell with it."""

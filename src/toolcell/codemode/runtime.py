@@ -94,7 +94,7 @@ class CodeModeRuntime:
         for extension in self._extensions:
             self._handlers.update(extension.handlers)
         self._shelf = ImageShelf(self._extensions, catalog.snapshot.operations)
-        self._record = CellRecord(ports.sink, ports.clock)
+        self._record = CellRecord(ports.sink, ports.clock, self._telemetry)
         self._described: tuple[GuestView, Controls] | None = None
 
     def controls(self) -> Controls:
@@ -158,7 +158,7 @@ class CodeModeRuntime:
         cell = self._cell(asked, plan, executor, call_id)
         cell.context.on_update = on_update
         self._record.started(cell)
-        return self._finished(cell, await self._watched(cell, cell.run()))
+        return await cell.run()
 
     async def wait(
         self,
@@ -183,7 +183,7 @@ class CodeModeRuntime:
             msg = "the continuation store holds something that is no cell"
             raise TypeError(msg)
         claimed.context.on_update = on_update
-        return self._finished(claimed, await self._watched(claimed, claimed.resume()))
+        return await claimed.resume()
 
     async def abort(self, reason: str = "") -> None:
         """End every cell of this run, running or parked, each exactly once."""
@@ -239,7 +239,7 @@ class CodeModeRuntime:
             clock=self._ports.clock,
             spawner=self._ports.spawner,
             store=self._ports.store,
-            given_up=self._record.result,
+            listener=self._record,
         )
         return Cell(made, context, self._ledger(), ports)
 
@@ -252,22 +252,6 @@ class CodeModeRuntime:
         if self.options.guest_api == "catalog":
             return CuttingLedger(limit)
         return RefusingLedger(limit)
-
-    async def _watched(self, cell: Cell, running: Any) -> Outcome:
-        """Await a drive of the cell; when the caller is cancelled, the cell is over."""
-        outcome: Outcome | None = None
-        try:
-            outcome = await running
-        finally:
-            cell.context.on_update = None
-            if outcome is None:
-                self._record.cancelled(cell)
-        return outcome
-
-    def _finished(self, cell: Cell, outcome: Outcome) -> Outcome:
-        """Put the outcome on record and give it its telemetry."""
-        self._record.result(cell, outcome)
-        return replace(outcome, telemetry=self._telemetry())
 
     def _refused(self, error: CellError | CallError) -> Failed:
         code: Any = error.code if isinstance(error, CellError) else "internal_error"
