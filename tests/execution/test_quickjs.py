@@ -31,7 +31,7 @@ from toolcell.execution.contract import (
 )
 from toolcell.execution.quickjs import QuickJSExecutor, QuickJSOptions
 from toolcell.execution.quickjs import engine as fence
-from toolcell.execution.quickjs.image import ENGINE_WASM
+from toolcell.execution.quickjs.image import ENGINE_WASM, load_engine_code
 from toolcell.execution.quickjs.modulecache import ModuleCache
 from toolcell.execution.quickjs.snapshot import (
     PAGE,
@@ -42,7 +42,7 @@ from toolcell.execution.quickjs.snapshot import (
     freeze,
     thaw,
 )
-from toolcell.execution.quickjs.wasmfile import WasmFormatError, data_module, split
+from toolcell.execution.quickjs.wasmfile import WasmFormatError, split
 
 pytestmark = pytest.mark.anyio
 
@@ -121,8 +121,25 @@ def test_a_cache_that_cannot_be_had_is_done_without(tmp_path: Path) -> None:
     """Rule 9.3: a folder of somebody else is not used."""
     blocked = tmp_path / "file"
     blocked.write_text("in the way")
-    assert ModuleCache(blocked).load("k", lambda: b"compiled") == b"compiled"
-    assert ModuleCache(blocked / "below").load("k", lambda: b"compiled") == b"compiled"
+    assert ModuleCache(blocked).load("k", lambda: b"compiled", lambda _: True) == b"compiled"
+    assert (
+        ModuleCache(blocked / "below").load("k", lambda: b"compiled", lambda _: True) == b"compiled"
+    )
+
+
+async def test_a_compiled_engine_of_other_settings_is_compiled_again(tmp_path: Path) -> None:
+    """Rule 9.3: a home shared by machines, or a newer toolcell beside an older one."""
+    wasmtime = fence.wasmtime
+    parts = split(ENGINE_WASM.read_bytes())
+    config = wasmtime.Config()
+    foreign = bytes(wasmtime.Module(wasmtime.Engine(config), parts.code).serialize())
+    cache = ModuleCache(tmp_path / "cache")
+    stored = cache.load("k", lambda: foreign, fence.can_load)
+    assert isinstance(stored, Path)
+    ours = fence.compile_module(parts.code)
+    again = cache.load("k", lambda: ours, fence.can_load)
+    assert isinstance(again, Path)
+    assert fence.can_load(again)
 
 
 async def test_images_are_kept_in_a_bounded_number() -> None:
@@ -196,6 +213,9 @@ async def test_closing_stops_running_programs_and_joins_the_threads() -> None:
     assert executor.statistics()["live"] == 0
     with pytest.raises(RuntimeUnavailableError, match="closed"):
         await first(executor, "return 1")
+    gone = await step.continuation.resume([Answer(1, "1")], 1)
+    assert isinstance(gone, Faulted)
+    assert gone.kind == "restore"
     await step.continuation.dispose()
     workers = [one.name for one in threading.enumerate() if "quickjs" in one.name]
     assert workers == []
@@ -253,8 +273,7 @@ def test_snapshots_hold_changed_and_grown_pages_only() -> None:
 
 def test_the_engine_imports_its_memory_and_the_clock_only() -> None:
     """Rule 9.3: no ambient authority is linked."""
-    parts = split(ENGINE_WASM.read_bytes())
-    made = fence.Engine(fence.compile_module(parts.code))
+    made = fence.Engine(load_engine_code(ENGINE_WASM, ModuleCache(), lambda _: None).code)
     assert sorted(made.imports) == [
         ("env", "memory"),
         ("wasi_snapshot_preview1", "clock_time_get"),
@@ -277,9 +296,9 @@ def test_files_that_are_no_engine_are_refused(wasm: bytes) -> None:
 
 def test_guest_addresses_are_checked() -> None:
     """Rule 9.3: a guest that lies about its memory reads and writes nothing of the host."""
-    parts = split(ENGINE_WASM.read_bytes())
-    engine = fence.Engine(fence.compile_module(parts.code))
-    data = engine.load_data(fence.compile_module(data_module(parts.memory)))
+    code = load_engine_code(ENGINE_WASM, ModuleCache(), lambda _: None)
+    engine = fence.Engine(code.code)
+    data = engine.load_data(code.base)
     guest = engine.instantiate(data, 1 << 30)
     size = guest.size
     assert guest.read(size - 4, 4) == bytes(4)
@@ -339,7 +358,9 @@ def test_bombs_end_at_the_limit_seen_from_outside(source: str, kind: str) -> Non
     )
     watched = psutil.Process(child.pid)
     assert child.stdout is not None
-    assert child.stdout.readline().startswith("ready")
+    if not child.stdout.readline().startswith("ready"):
+        child.wait(10)
+        pytest.fail("the child did not start")
     before = peak = watched.memory_info().rss
     while child.poll() is None:
         try:

@@ -158,7 +158,7 @@ class Instance:
         self.engine = engine
         self._memory = memory
         self._functions: dict[str, Callable[..., int]] = {}
-        # Memory keeps its place for life: wasmtime reserves the whole 4 GiB range on 64-bit hosts.
+        # Memory keeps its place for life, see `_config`.
         self.base: int = ctypes.addressof(memory.data_ptr(store).contents)
 
     def call(self, name: str, *arguments: int) -> int:
@@ -281,7 +281,18 @@ def _config() -> Any:
     config.max_wasm_stack = MAX_WASM_STACK
     config.epoch_interruption = True
     config.memory_init_cow = True
+    # Growing must not move the memory: the host pokes the guest's flag while it runs.
+    config.memory_may_move = False
     return config
+
+
+def can_load(code: Path) -> bool:
+    """Return whether this process can load a compiled code module."""
+    try:
+        Engine(code)
+    except EngineLoadError:
+        return False
+    return True
 
 
 def compile_module(wasm: bytes) -> bytes:

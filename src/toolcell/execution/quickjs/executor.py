@@ -168,13 +168,10 @@ class QuickJSExecutor:
         """
         cell: Cell | None = None
         cancelled = threading.Event()
-        begun = asyncio.Event()
-        loop = asyncio.get_running_loop()
         message = start_message(program.source, program.filename, program.start)
 
         def work(worker: Worker) -> tuple[Cell, Worker, Handed | Faulted]:
             nonlocal cell
-            loop.call_soon_threadsafe(begun.set)
             image = self._library.image(program.image, worker)
             fresh = cell = Cell(image, limits, program.filename)
             if cancelled.is_set():
@@ -191,7 +188,7 @@ class QuickJSExecutor:
 
         job = _Job(work, preferred=None, urgent=False)
         job.on_abandoned(lambda: cell.close() if cell is not None else None)
-        fresh, worker, handed = await self._await(job, stop, begun)
+        fresh, worker, handed = await self._await(job, stop, bounded=True)
         self._cells.add(fresh)
         return self._step(fresh, handed, _Continuation(self, fresh, worker))
 
@@ -247,8 +244,8 @@ class QuickJSExecutor:
         job = _Job(work, preferred=preferred, urgent=True)
         job.on_abandoned(cell.close)
         try:
-            worker, handed = await self._await(job, cell.cancel, None)
-        except SnapshotError as error:
+            worker, handed = await self._await(job, cell.cancel)
+        except (SnapshotError, RuntimeUnavailableError) as error:
             self.forget(cell)
             return Faulted(kind="restore", error=GuestError(name="", message=str(error)))
         except BaseException:
@@ -297,16 +294,14 @@ class QuickJSExecutor:
         )
 
     async def _do(self, work: Callable[[Worker], T], *, urgent: bool = False) -> T:
-        return await self._await(_Job(work, preferred=None, urgent=urgent), _nothing, None)
+        return await self._await(_Job(work, preferred=None, urgent=urgent), _nothing)
 
-    async def _await(
-        self, job: _Job[T], stop: Callable[[], None], begun: asyncio.Event | None
-    ) -> T:
+    async def _await(self, job: _Job[T], stop: Callable[[], None], *, bounded: bool = False) -> T:
         loop = self._loop = asyncio.get_running_loop()
         timers: list[asyncio.TimerHandle] = []
         if self._pool.submit(job):
             timers.append(loop.call_later(PATIENCE_SECONDS, self._pool.rescue, job))
-        if begun is not None:
+        if bounded:
             timers.append(loop.call_later(self._queue_seconds, self._give_up, job))
         self._stops.add(stop)
         try:

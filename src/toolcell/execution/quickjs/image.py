@@ -19,6 +19,7 @@ from toolcell.execution.quickjs.engine import (
     EngineLoadError,
     GuestTrapError,
     Instance,
+    can_load,
     compile_module,
     wasmtime_version,
 )
@@ -92,7 +93,7 @@ def load_engine_code(
             on_progress("Compiling the QuickJS engine (once per machine)")
             return compile_module(parts.code)
 
-        return EngineCode(cache.load(key, compile_code), base)
+        return EngineCode(cache.load(key, compile_code, can_load), base)
     except (WasmFormatError, EngineLoadError) as error:
         msg = f"executor 'quickjs' is not available: {str(wasm)!r} is not a usable engine: {error}"
         raise RuntimeUnavailableError(msg) from error

@@ -29,12 +29,18 @@ class ModuleCache:
     def __init__(self, directory: Path | None = None) -> None:
         self._directory = directory or user_cache_path("toolcell", appauthor=False) / "quickjs"
 
-    def load(self, key: str, compile_it: Callable[[], bytes]) -> Path | bytes:
-        """Return the file of the compiled module, or its bytes where it cannot be stored."""
+    def load(
+        self, key: str, compile_it: Callable[[], bytes], usable: Callable[[Path], bool]
+    ) -> Path | bytes:
+        """Return the file of the compiled module, or its bytes where it cannot be stored.
+
+        An entry that is whole but not `usable` (made on another machine that shares this home, or
+        with other settings) is compiled again.
+        """
         if not self._private():
             return compile_it()
         path = self._directory / f"{key}.cwasm"
-        if self._sound(path):
+        if self._sound(path) and usable(path):
             return path
         compiled = compile_it()
         try:

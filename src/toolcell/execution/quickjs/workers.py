@@ -21,6 +21,8 @@ from toolcell.execution.contract import GuestImage
 from toolcell.execution.quickjs.engine import Engine, EngineLoadError, Instance
 from toolcell.execution.quickjs.image import EngineCode, Image, make_image
 
+_THREAD_STACK = 8 << 20
+
 
 class Job(Protocol):
     """Work for a worker thread."""
@@ -261,6 +263,11 @@ class Pool:
         if len(self._workers) < self._size:
             worker = Worker(self, self._library, len(self._workers) + 1)
             self._workers.append(worker)
-            worker.start()
+            # Guests run on the thread's own stack, and some systems give threads very little.
+            before = threading.stack_size(_THREAD_STACK)
+            try:
+                worker.start()
+            finally:
+                threading.stack_size(before)
             return worker
         return None
