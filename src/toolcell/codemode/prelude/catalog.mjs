@@ -69,11 +69,10 @@
     }
     return freeze(found);
   }
-  function all() {
-    const found = [];
-    for (let i = 0; i < native.length; i++) found[i] = handles[native[i][0]];
-    return freeze(found);
-  }
+  const everyNative = [];
+  for (let i = 0; i < native.length; i++) everyNative[i] = handles[native[i][0]];
+  freeze(everyNative);
+  const all = () => everyNative;
   kit.define("catalog", freeze({ __proto__: null, search: freeze(search), all: freeze(all) }));
 
   function foreign(name) {
