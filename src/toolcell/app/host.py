@@ -18,13 +18,14 @@ class Host:
     """Ports of the surrounding program.
 
     Attributes:
-        hooks: Code that sees every call before and after it runs.
+        hooks: Code that sees every call before and after it runs; None when it could not be had:
+            every call is then refused (it fails closed).
         approver: Asks a person; without one, calls that need approval are refused.
         sink: Gets every event.
         clock: Tells the time.
     """
 
-    hooks: Hooks = field(default_factory=Hooks)
+    hooks: Hooks | None = field(default_factory=Hooks)
     approver: Approver = field(default_factory=NoApprover)
     sink: Sink = field(default_factory=NullSink)
     clock: Clock = SYSTEM_CLOCK

@@ -14,11 +14,18 @@ from toolcell.app.catalogs import CatalogShelf
 from toolcell.app.executors import Executors
 from toolcell.app.host import Host
 from toolcell.app.run import Run, RunPorts, RunSettings
-from toolcell.app.settings import approval_rules_of, endpoints_of, mcp_servers_of, policy_of
+from toolcell.app.settings import (
+    approval_rules_of,
+    endpoints_of,
+    mcp_servers_of,
+    policy_of,
+    secrets_of,
+)
 from toolcell.app.supervisor import Supervisor
 from toolcell.app.toolbox import Toolbox
 from toolcell.base.identifiers import fresh
 from toolcell.calls.gate import Gate
+from toolcell.calls.redaction import Redactor
 from toolcell.codemode.continuations.store import ContinuationStore
 from toolcell.codemode.runtime import RuntimePorts
 from toolcell.config.code_mode import CodeModeOptions
@@ -27,7 +34,7 @@ from toolcell.config.tree import Config
 from toolcell.errors import ToolcellError
 from toolcell.plugin_sdk.define import ToolPlugin
 from toolcell.protocol.scope import DEFAULT_AGENT, RunScope
-from toolcell.protocol.sink import FanOut, Sink
+from toolcell.protocol.sink import FanOut, Guarded, Sink
 from toolcell.providers.registry import ProviderRegistry
 from toolcell.sources.contract import Source, Unavailable
 from toolcell.sources.core.shell import ShellOptions
@@ -80,12 +87,14 @@ class Runtime:
     def __init__(self, config: Config, parts: Parts, host: Host) -> None:
         self.config = config
         self.host = host
-        self.sink: Sink = FanOut((*parts.sinks, host.sink))
+        self.sink: Sink = FanOut((*parts.sinks, Guarded(host.sink)))
         self.supervisor = Supervisor(sink=self.sink, clock=host.clock)
         self.executors = Executors(denied=config.plugins.deny, on_progress=parts.on_progress)
-        self.providers = ProviderRegistry(endpoints_of(config))
+        endpoints = endpoints_of(config)
+        self.providers = ProviderRegistry(endpoints)
+        servers = mcp_servers_of(config, parts.mcp_servers)
         self._mcp = McpSource(
-            mcp_servers_of(config, parts.mcp_servers),
+            servers,
             spawner=self.supervisor,
             sink=self.sink,
             clock=host.clock,
@@ -110,6 +119,7 @@ class Runtime:
                 approvals=approval_rules_of(config),
                 sink=self.sink,
                 clock=host.clock,
+                redactor=Redactor(secrets_of(endpoints, servers)),
             ),
             code_mode=RuntimePorts(
                 executors=self.executors.get,

@@ -19,6 +19,8 @@ from toolcell.providers.registry import Endpoint
 from toolcell.sources.mcp.settings import McpServerSettings, parse_server
 
 DEFAULT_MAX_TURNS = 50
+MIN_SECRET_CHARS = 8
+"""Shorter values of env and headers, such as `1` or `utf-8`, are settings, not secrets."""
 
 
 def policy_of(config: Config, agent_id: str, *, sandboxed: bool) -> EffectivePolicy:
@@ -68,6 +70,23 @@ def endpoints_of(config: Config) -> dict[str, Endpoint]:
             api_key=None if key is None else expand(key, path=f"{path}.apiKey"),
         )
     return found
+
+
+def secrets_of(
+    endpoints: Mapping[str, Endpoint], servers: Mapping[str, McpServerSettings]
+) -> frozenset[str]:
+    """Return the values that must never be stored: keys, and what servers get in env and headers.
+
+    A header such as `Bearer abc` counts as a whole and by its last word.
+    """
+    keys = {each.api_key for each in endpoints.values() if each.api_key}
+    given = {
+        value
+        for server in servers.values()
+        for value in (*server.env.values(), *server.headers.values())
+        if len(value) >= MIN_SECRET_CHARS
+    }
+    return frozenset(keys | given | {value.rpartition(" ")[2] for value in given})
 
 
 def sessions_path_of(config: Config) -> Path:

@@ -34,7 +34,10 @@ MAX_SOURCE_BYTES = 4 << 20
 
 
 def exec_(
-    file: Annotated[str, Parameter(help="A JavaScript file, or - for standard input.")] = "-",
+    file: Annotated[
+        str,
+        Parameter(help="A JavaScript file, or - for standard input.", allow_leading_hyphen=True),
+    ] = "-",
     *,
     executor: Literal["quickjs", "node"] | None = None,
     guest_api: Literal["catalog", "tools"] | None = None,
@@ -71,6 +74,9 @@ async def until_done(run: Run, arguments: dict[str, Any]) -> Outcome:
 def _source(file: str) -> str:
     if file == "-":
         data = sys.stdin.buffer.read(MAX_SOURCE_BYTES + 1)
+    elif file.startswith("-"):
+        msg = f"unknown option {file!r}; a file of that name is written ./{file}"
+        raise ConfigError(msg)
     else:
         try:
             data = Path(file).read_bytes()

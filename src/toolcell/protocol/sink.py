@@ -26,6 +26,26 @@ class NullSink:
         """Forget the event."""
 
 
+class Guarded:
+    """Hands events to a sink of the surrounding program, which may be at fault.
+
+    An event sink must never fail a call. The first error is kept for `doctor` and tests.
+    """
+
+    __slots__ = ("_sink", "error")
+
+    def __init__(self, sink: Sink) -> None:
+        self._sink = sink
+        self.error: Exception | None = None
+
+    def emit(self, event: Event) -> None:
+        """Hand the event on; an error of the sink ends here."""
+        try:
+            self._sink.emit(event)
+        except Exception as error:  # noqa: BLE001 - the border to code that is not ours
+            self.error = self.error or error
+
+
 class FanOut:
     """Hands each event to several sinks, in order."""
 
