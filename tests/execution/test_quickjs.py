@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
 import textwrap
@@ -220,6 +221,35 @@ async def test_closing_stops_running_programs_and_joins_the_threads() -> None:
     workers = [one.name for one in threading.enumerate() if "quickjs" in one.name]
     assert workers == []
     assert threading.active_count() <= before + 1
+
+
+async def test_timeouts_leave_no_thread_file_or_guest_behind() -> None:
+    """EX-14: back at the baseline when closed, and steady while open."""
+    process = psutil.Process()
+    gc.collect()
+    before = process.num_fds()
+    executor = QuickJSExecutor()
+    await run(executor, "return 1")
+    open_files, threads = process.num_fds(), process.num_threads()
+    for _ in range(50):
+        assert (await run(executor, "for (;;);", seconds=0.01)).fault.kind == "timeout"
+    assert process.num_fds() <= open_files + 1
+    assert process.num_threads() <= threads + 1
+    await executor.aclose()
+    del executor
+    gc.collect()
+    assert process.num_fds() <= before + 1
+
+
+async def test_disposing_and_resuming_again_is_a_fault_not_a_crash() -> None:
+    """BEHAVIOURS 201, RS-08."""
+    executor = QuickJSExecutor()
+    step = await suspend(executor, "await call('a')")
+    await step.continuation.dispose()
+    for again in (await step.continuation.resume([], 1), await step.continuation.park()):
+        assert isinstance(again, Faulted)
+        assert again.kind == "restore"
+    await executor.aclose()
 
 
 async def test_disposing_while_a_cancelled_step_still_runs_is_safe() -> None:

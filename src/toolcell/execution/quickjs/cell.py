@@ -104,6 +104,11 @@ class Cell:
         if doomed:
             self._free()
 
+    @property
+    def closed(self) -> bool:
+        """Whether there is nothing left to resume."""
+        return self._instance is None and self._parked is None
+
     def begin(self, host: Host) -> None:
         """Make the guest; memory counts from here on."""
         self._instance = host.instantiate(self.image, self._memory_cap())

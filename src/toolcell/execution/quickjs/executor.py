@@ -228,6 +228,8 @@ class QuickJSExecutor:
     ) -> Step:
         """Run a step of a suspended program."""
         cell = continuation.cell
+        if cell.closed:
+            return _gone()
         message = _settle_message(settled)
 
         def work(worker: Worker) -> tuple[Worker, Handed | Faulted]:
@@ -258,6 +260,8 @@ class QuickJSExecutor:
         """Replace a suspended program's live guest by its compressed state."""
         cell = continuation.cell
         was_alive = cell.alive
+        if cell.closed:
+            return _gone()
 
         def work(_: Worker) -> int:
             with cell:
@@ -308,7 +312,8 @@ class QuickJSExecutor:
             return await job.future
         except asyncio.CancelledError:
             stop()
-            if self._pool.discard(job):
+            # Not begun, or done in the very moment of the cancellation: nobody else will drop it.
+            if self._pool.discard(job) or not job.future.cancelled():
                 job.abandon()
             raise
         except CellCancelledError:
@@ -356,6 +361,11 @@ class _Continuation:
     async def dispose(self) -> None:
         """Drop it. Safe to call again."""
         self._executor.forget(self.cell)
+
+
+def _gone() -> Faulted:
+    message = "the program was disposed of or is over"
+    return Faulted(kind="restore", error=GuestError(name="", message=message))
 
 
 def _nothing() -> None:

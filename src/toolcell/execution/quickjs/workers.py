@@ -147,6 +147,8 @@ class Worker:
             job = self._pool.take(self)
             deliver()
             job = job or self.inbox.get()
+        self._data.clear()
+        self._engine = None
 
 
 class Pool:
