@@ -137,6 +137,7 @@ def test_descriptions_come_from_the_docstring(sections):
 
 
 def test_the_options_beat_what_was_read():
+    """Rule 2.2: `catalogMode`; BEHAVIOURS 191: `executionMode`; rule 3.13: replay safety."""
     @tool(
         name="find it",
         description="Other.",

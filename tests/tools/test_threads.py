@@ -72,13 +72,14 @@ def test_threads_go_when_their_event_loop_is_gone():
     async def some() -> None:
         await run_sync(int)
 
+    before = set(threading.enumerate())
     for _ in range(3):
         anyio.run(some)
     deadline = threading.Event()
     for _ in range(200):
         gc.collect()
-        left = [t for t in threading.enumerate() if t.name.startswith("toolcell-tool-")]
+        left = set(threading.enumerate()) - before
         if not left:
             break
         deadline.wait(0.02)
-    assert left == []
+    assert left == set()

@@ -89,6 +89,8 @@ def _described_tool(
         kind = parameters["type"]
         message = f"parameters of tool {name!r} describe {kind!r}; a tool takes one object."
         raise ToolDefinitionError(message)
+    if not isinstance(described, Mapping):
+        parameters.pop("description", None)  # of the class; the tool has its own
     if not parameters:
         parameters = dict(_EMPTY)
     declared = options.get("output_schema")

@@ -115,7 +115,21 @@ def tidy(schema: Any) -> Any:
         out["additionalProperties"] = False
     elif out.get("type") == "object" and set(out) <= {"type", "description"}:
         out["additionalProperties"] = "properties" not in schema
-    return _short_nullable(out)
+    return _without_absent(_short_nullable(out))
+
+
+def _without_absent(schema: JsonObject) -> JsonObject:
+    """Write `anyOf` of one type as that type, and drop a null default the type does not allow.
+
+    Both are what pydantic leaves of `T | SkipJsonSchema[None]`: may be left out, is never null.
+    """
+    branches = schema.get("anyOf")
+    if isinstance(branches, list) and len(branches) == 1 and isinstance(branches[0], dict):
+        schema = {**branches[0], **{k: v for k, v in schema.items() if k != "anyOf"}}
+    kinds = schema.get("type")
+    if isinstance(kinds, str) and kinds != "null" and schema.get("default", ...) is None:
+        schema = {key: value for key, value in schema.items() if key != "default"}
+    return schema
 
 
 def _short_nullable(schema: JsonObject) -> JsonObject:

@@ -12,11 +12,13 @@ import pytest
 from tests.sources.core.conftest import call, context
 from toolcell.base.clock import SYSTEM_CLOCK
 from toolcell.errors import CallError
+from toolcell.schema.hints import input_hint, output_hint
 from toolcell.sources.core import reading, work
 from toolcell.sources.core.finding import find_tool
 from toolcell.sources.core.grepping import grep_tool
 from toolcell.sources.core.listing import ls_tool
 from toolcell.sources.core.reading import read_tool
+from toolcell.sources.core.shell import ShellOptions
 from toolcell.sources.core.toolset import core_tools
 
 pytestmark = pytest.mark.anyio
@@ -324,3 +326,33 @@ async def test_names_that_are_no_utf8_survive_the_round_trip(workspace, root):
         pytest.skip("this file system takes UTF-8 names only")
     (path,) = (await call(find_tool(workspace), pattern="bad*"))["paths"]
     assert (await call(read_tool(workspace), path=path))["text"] == "odd\n"
+
+
+def test_every_core_tool_has_complete_hints(workspace):
+    """Rules 4.3 and 7.2: closed contracts that fit the quick index; rule 7.4: `read` has one."""
+
+    class Nowhere:
+        def start_soon(self, function: Any, *args: Any, name: str = "") -> None:
+            raise NotImplementedError
+
+    tools = core_tools(workspace, ShellOptions(), spawner=Nowhere())
+    assert [each.name for each in tools] == ["read", "ls", "find", "grep", "exec", "process"]
+    for each in tools:
+        assert output_hint(each.output_schema) is not None, each.name
+        hint = input_hint(each.parameters)
+        assert hint != "unknown", each.name
+        assert "null" not in hint, each.name
+    hint = output_hint(tools[0].output_schema)
+    assert hint is not None
+    assert hint.startswith('{ kind: "text"; ')
+    assert hint.endswith('| { kind: "not_found"; path: string }')
+
+
+async def test_many_matches_with_context_cost_no_more_than_their_lines(workspace, root):
+    (root / "many.txt").write_text("match\n" * 300_000)
+    started = SYSTEM_CLOCK.monotonic()
+    found = await call(
+        grep_tool(workspace), pattern="match", path="many.txt", context=10, limit=10_000
+    )
+    assert (len(found["matches"]), found["truncated"]) == (10_000, True)
+    assert SYSTEM_CLOCK.monotonic() - started < 10

@@ -18,7 +18,7 @@ from toolcell.sources.core.contracts import BOOLEAN, INTEGER, STRING, array, clo
 from toolcell.sources.core.globs import Glob
 from toolcell.sources.core.matching import Matcher, matcher
 from toolcell.sources.core.walk import Walk, WalkOptions
-from toolcell.sources.core.work import Arguments, Stop, Text, in_thread
+from toolcell.sources.core.work import Absent, Arguments, Stop, Text, in_thread
 from toolcell.sources.core.workspace import WorkspaceRoots
 from toolcell.tools.content import TextContent, ToolResult
 from toolcell.tools.tool import Tool
@@ -29,6 +29,8 @@ MAX_CONTEXT: Final = 10
 MAX_LINE_BYTES: Final = 500
 CHUNK_BYTES: Final = 4 << 20
 _PROBE: Final = 8192
+_CONTEXT_REACH: Final = 16_384
+"""Bytes looked at for each context line; a longer line is shown cut anyway."""
 
 OUTPUT: Final[Mapping[str, Any]] = closed(
     {
@@ -63,7 +65,7 @@ class GrepArguments(Arguments):
         ),
     ]
     path: Annotated[Text, Field(min_length=1, description="A directory or one file.")] = "."
-    glob: Annotated[str | None, Field(description="Only files like this: `*.py`.")] = None
+    glob: Annotated[str | Absent, Field(description="Only files like this: `*.py`.")] = None
     literal: Annotated[bool, Field(description="`pattern` is plain text.")] = False
     ignore_case: Annotated[bool, Field(description="Match letters in either case.")] = False
     context: Annotated[
@@ -110,44 +112,51 @@ class _Search:
     def done(self) -> bool:
         return self.truncated
 
-    def file(self, fd: int, shown: str) -> None:
+    def file(self, fd: int, size: int, shown: str) -> None:
         """Search one open file."""
         line = 1
         rest = b""
         first = True
-        while not self.done:
-            data = os.read(fd, CHUNK_BYTES)
+        # A buffer of the file's own size: most files are small, and a large one costs its pages.
+        count = min(CHUNK_BYTES, max(size + 1, _PROBE))
+        more = True
+        while more and not self.done:
+            data = os.read(fd, count)
+            more = len(data) == count
             if first and b"\0" in data[:_PROBE]:
                 self.skipped += 1
                 return
             first = False
             buffer = rest + data
-            if data:
+            if more:
                 # A line that is still open waits for its end; one longer than a chunk is cut.
                 end = buffer.rfind(b"\n") + 1 or (len(buffer) if len(rest) >= CHUNK_BYTES else 0)
                 buffer, rest = buffer[:end], buffer[end:]
             if b"\r\n" in buffer:
                 buffer = buffer.replace(b"\r\n", b"\n")  # so that `$` is the end of such a line
             if buffer:
-                line = self._chunk(buffer, shown, line)
-            if not data:
-                break
+                line, counted = self._chunk(buffer, shown, line)
+                line += buffer.count(b"\n", counted) if more else 0
         self.files += 1
 
-    def _chunk(self, buffer: bytes, shown: str, line: int) -> int:
-        """Search whole lines, the first of which has number `line`; return the next number."""
+    def _chunk(self, buffer: bytes, shown: str, line: int) -> tuple[int, int]:
+        """Search whole lines, the first of which has number `line`.
+
+        Returns:
+            The number of a line, and where it starts.
+        """
         position = 0
         counted = 0
         while position < len(buffer):
             if self.stop.check():
                 self.truncated = True
-                return line
+                return line, counted
             start = self.matcher(buffer, position)
             if start < 0:
                 break
             if len(self.matches) >= self.arguments.limit:
                 self.truncated = True
-                return line
+                return line, counted
             first = buffer.rfind(b"\n", 0, start) + 1
             end = buffer.find(b"\n", start)
             end = len(buffer) if end < 0 else end
@@ -155,26 +164,27 @@ class _Search:
             counted = first
             self.matches.append(self._match(buffer, first, end, shown, line))
             position = end + 1
-        return line + buffer.count(b"\n", counted)
+        return line, counted
 
     def _match(self, buffer: bytes, first: int, end: int, shown: str, line: int) -> JsonObject:
         found: JsonObject = {"path": shown, "line": line, "text": _shown(buffer[first:end])}
         count = self.arguments.context
         if count:
             # Lines of the same chunk only: a chunk is 4 MiB, and context is a comfort.
-            found["before"] = _lines(buffer[:first], -count)
-            found["after"] = _lines(buffer[end + 1 :], count)
+            reach = count * _CONTEXT_REACH
+            found["before"] = _lines(buffer[max(0, first - reach) : first], -count)
+            found["after"] = _lines(buffer[end + 1 : end + 1 + reach], count)
         return found
 
 
 def _lines(part: bytes, count: int) -> list[str]:
     """Return the first lines of a part, or the last ones for a negative count."""
     if count > 0:
-        lines = part[: count * 65536].split(b"\n", count)[:count]
+        lines = part.split(b"\n", count)[:count]
         if lines and not lines[-1]:
             lines.pop()
     else:
-        lines = part[count * 65536 :].removesuffix(b"\n").split(b"\n")[count:] if part else []
+        lines = part.removesuffix(b"\n").split(b"\n")[count:] if part else []
     return [_shown(each) for each in lines]
 
 
@@ -191,7 +201,7 @@ def _grep(workspace: WorkspaceRoots, arguments: GrepArguments, stop: Stop) -> To
     )
     with workspace.opened(arguments.path) as start:
         if not start.is_directory:
-            search.file(start.fd, start.shown)
+            search.file(start.fd, start.info.st_size, start.shown)
             return _result(search)
         options = WalkOptions(
             glob=Glob(arguments.glob) if arguments.glob else None,
@@ -204,12 +214,12 @@ def _grep(workspace: WorkspaceRoots, arguments: GrepArguments, stop: Stop) -> To
             if entry.kind != "file":
                 continue
             try:
-                fd = entry.open_file()
+                fd, size = entry.open_file()
             except OSError:
                 search.skipped += 1
                 continue
             try:
-                search.file(fd, prefix + entry.path)
+                search.file(fd, size, prefix + entry.path)
             except OSError:
                 search.skipped += 1
             finally:

@@ -16,7 +16,17 @@ from pydantic import Field
 from toolcell.base.jsontext import JsonObject, clip_utf8
 from toolcell.plugin_sdk.builder import build_tool
 from toolcell.sources.core.contracts import BOOLEAN, INTEGER, STRING, closed, constant
-from toolcell.sources.core.work import Arguments, Stop, Text, failed, in_thread, refused
+from toolcell.sources.core.work import (
+    Absent,
+    Arguments,
+    Natural,
+    Positive,
+    Stop,
+    Text,
+    failed,
+    in_thread,
+    refused,
+)
 from toolcell.sources.core.workspace import NotFoundError, Opened, WorkspaceRoots
 from toolcell.tools.content import TextContent, ToolResult
 from toolcell.tools.tool import Tool
@@ -75,13 +85,13 @@ class ReadArguments(Arguments):
 
     path: Annotated[Text, Field(min_length=1, description="File, relative to the workspace.")]
     offset: Annotated[int, Field(ge=1, description="First line, counted from 1.")] = 1
-    limit: Annotated[int | None, Field(ge=1, description="Lines at most; default all.")] = None
+    limit: Annotated[Positive | Absent, Field(description="Lines at most; default all.")] = None
     byte_offset: Annotated[
-        int | None,
-        Field(ge=0, description="Where to go on: spread `next` of the last result into the call."),
+        Natural | Absent,
+        Field(description="Where to go on: spread `next` of the last result into the call."),
     ] = None
     encoding: Annotated[
-        str | None,
+        str | Absent,
         Field(description=f"Default UTF-8, or what a byte order mark says. {', '.join(ENCODINGS)}"),
     ] = None
     optional: Annotated[

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
 import anyio
 from pydantic import Field
@@ -19,7 +19,7 @@ from toolcell.base.jsontext import JsonObject
 from toolcell.plugin_sdk.builder import build_tool
 from toolcell.sources.core.contracts import BOOLEAN, INTEGER, STRING, closed, nullable
 from toolcell.sources.core.shell_session import Command, ShellSession, ShellSessions
-from toolcell.sources.core.work import Arguments, Text, in_thread, refused
+from toolcell.sources.core.work import Absent, Arguments, Positive, Text, in_thread, refused
 from toolcell.sources.core.workspace import WorkspaceRoots
 from toolcell.tools.content import TextContent, ToolResult
 from toolcell.tools.tool import Tool, ToolContext
@@ -66,17 +66,20 @@ class ShellOptions:
     max_running: int = 16
 
 
+Yield: TypeAlias = Annotated[int, Field(ge=0, le=MAX_YIELD_MS)]
+
+
 class ExecArguments(Arguments):
     """Arguments of the shell tool `exec`."""
 
     command: Annotated[Text, Field(min_length=1, description="Text for /bin/sh.")]
     cwd: Annotated[Text, Field(min_length=1, description="Directory of the workspace.")] = "."
-    env: Annotated[dict[str, str] | None, Field(description="Variables to add.")] = None
-    stdin: Annotated[Text | None, Field(description="Text to feed to it.")] = None
-    timeout_ms: Annotated[int | None, Field(ge=1, description="Ended after this time.")] = None
+    env: Annotated[dict[str, str] | Absent, Field(description="Variables to add.")] = None
+    stdin: Annotated[Text | Absent, Field(description="Text to feed to it.")] = None
+    timeout_ms: Annotated[Positive | Absent, Field(description="Ended after this time.")] = None
     yield_ms: Annotated[
-        int | None,
-        Field(ge=0, le=MAX_YIELD_MS, description="Hand it back as `running` after this time."),
+        Yield | Absent,
+        Field(description="Hand it back as `running` after this time."),
     ] = None
     background: Annotated[bool, Field(description="Hand it back at once.")] = False
 
@@ -88,9 +91,7 @@ class ProcessArguments(Arguments):
     action: Annotated[
         Literal["poll", "kill"], Field(description="`poll` waits a while for the end.")
     ] = "poll"
-    wait_ms: Annotated[
-        int | None, Field(ge=0, le=MAX_YIELD_MS, description="How long poll waits at most.")
-    ] = None
+    wait_ms: Annotated[Yield | Absent, Field(description="How long poll waits at most.")] = None
 
 
 def exec_tool(workspace: WorkspaceRoots, options: ShellOptions, sessions: ShellSessions) -> Tool:

@@ -71,13 +71,18 @@ class Entry:
     kind: Kind
     parent: int
 
-    def open_file(self) -> int:
-        """Open it for reading; raises OSError when it is no file (any more)."""
+    def open_file(self) -> tuple[int, int]:
+        """Open it for reading; return the descriptor and its size.
+
+        Raises:
+            OSError: it is no file (any more).
+        """
         fd = os.open(self.name, _FILE, dir_fd=self.parent)
-        if not stat.S_ISREG(os.fstat(fd).st_mode):
+        info = os.fstat(fd)
+        if not stat.S_ISREG(info.st_mode):
             os.close(fd)
             raise FileNotFoundError(self.path)
-        return fd
+        return fd, info.st_size
 
 
 @dataclass(slots=True)

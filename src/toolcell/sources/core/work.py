@@ -9,8 +9,9 @@ from collections.abc import Callable
 from typing import Annotated, Final, TypeAlias, TypeVar
 
 import anyio
-from pydantic import BaseModel, ConfigDict, PlainValidator
+from pydantic import BaseModel, ConfigDict, Field, PlainValidator
 from pydantic.alias_generators import to_camel
+from pydantic.json_schema import SkipJsonSchema
 
 from toolcell.base.clock import SYSTEM_CLOCK, Clock
 from toolcell.errors import CallError
@@ -31,6 +32,14 @@ def _as_text(value: object) -> str:
 Text: TypeAlias = Annotated[str, PlainValidator(_as_text, json_schema_input_type=str)]
 """A string as it is. Pydantic's own `str` refuses lone surrogates, which names of files may hold
 (bytes that are no UTF-8) and strings of JavaScript as well."""
+
+
+Absent: TypeAlias = SkipJsonSchema[None]
+"""For an argument that may be left out: None inside, and no `null` in the schema."""
+
+
+Positive: TypeAlias = Annotated[int, Field(ge=1)]
+Natural: TypeAlias = Annotated[int, Field(ge=0)]
 
 
 class Arguments(BaseModel):
