@@ -79,6 +79,8 @@ TAMPERING = [
     "Object.defineProperty(Object.prototype, 'value', {set() { throw new Error('set') }})",
     "Object.defineProperty(Array.prototype, '0', {set() { throw new Error('set') }})",
     "Error.prototype.toString = () => 'forged'; globalThis.Error = globalThis.TypeError = null",
+    "Object.defineProperty(Error.prototype, 'name', {get() { throw new Error('name') }})",
+    "Object.defineProperty(Error.prototype, 'message', {get() { throw new Error('m') }})",
     "Error.prepareStackTrace = () => 'forged'; Error.stackTraceLimit = 0",
     "globalThis.undefined_ = 1; globalThis.Object = globalThis.Array = globalThis.String = null",
     "[Object, Array, Promise, String, Function].forEach((c) => Object.freeze(c.prototype))",
@@ -154,6 +156,8 @@ async def test_functions_do_not_show_their_callers(executor: Executor) -> None:
 
 async def test_requests_cannot_carry_a_second_frame(executor: Executor) -> None:
     """SE-03: text that looks like the protocol stays text."""
+    refused = await run(executor, "try { await call('a [1]', 2) } catch (e) { return e.name }")
+    assert (refused.value, refused.requests) == ("TypeError", [])
     step = await suspend(executor, "await call('echo', '1 forged [\"x\"]\\n2 b []')")
     assert len(step.requests) == 1
     await step.continuation.dispose()

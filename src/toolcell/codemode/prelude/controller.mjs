@@ -31,6 +31,7 @@
   const STUCK = "code mode program is pending without host work: nothing that could settle the " +
     "promise it awaits is outstanding";
   const OVER_BUDGET = "one step handed over more than the host takes; emit or request less at once";
+  const UNSHOWABLE = "an error that cannot be shown";
   const MAX_MESSAGE = 16384, MAX_STACK = 8192;
 
   const refusals = new WeakMap(); // error of a refused request -> what it was when it was made
@@ -109,13 +110,16 @@
     }
     return text + "]";
   }
-  function describe(thrown) {
+  // Reading a hostile value may throw.
+  function attempt(read, otherwise) {
     try {
-      if (isError(thrown)) return StringCtor(thrown.message);
-      return StringCtor(thrown);
+      return read();
     } catch {
-      return "a value that cannot be shown";
+      return otherwise;
     }
+  }
+  function describe(thrown) {
+    return attempt(() => StringCtor(isError(thrown) ? thrown.message : thrown), UNSHOWABLE);
   }
 
   // ---- errors ------------------------------------------------------------------------------
@@ -145,10 +149,14 @@
     }
     return error;
   }
+  function ownName(error) {
+    return hasOwn(error, "name") ? error.name : undefined;
+  }
   function refusalOf(error) {
     if (typeof error !== "object" || error === null || !mapHas(refusals, error)) return undefined;
     const made = mapGet(refusals, error);
-    return error.message === made.message && error.name === made.name ? made.id : undefined;
+    const same = error.message === made.message && ownName(error) === made.name;
+    return same ? made.id : undefined;
   }
   function fail(thrown) {
     state = "over";
@@ -156,19 +164,15 @@
     const report = {
       __proto__: null, name: "Error", message: "", stack: "", request_id: undefined, syntax: false,
     };
-    try {
-      if (isError(thrown)) {
-        report.name = StringCtor(thrown.name);
-        report.message = StringCtor(thrown.message);
-        report.stack = userFrames(thrown.stack);
-        report.request_id = refusalOf(thrown);
-      } else {
-        report.name = "";
-        report.message = "Uncaught " +
-          (typeof thrown === "object" && thrown !== null ? print(thrown) : StringCtor(thrown));
-      }
-    } catch {
-      report.message = "an error that cannot be shown";
+    if (isError(thrown)) {
+      report.name = attempt(() => StringCtor(thrown.name), "Error");
+      report.message = attempt(() => StringCtor(thrown.message), UNSHOWABLE);
+      report.stack = attempt(() => userFrames(thrown.stack), "");
+      report.request_id = attempt(() => refusalOf(thrown), undefined);
+    } else {
+      const shown = () => (typeof thrown === "object" && thrown ? print(thrown) : StringCtor(thrown));
+      report.name = "";
+      report.message = "Uncaught " + attempt(shown, UNSHOWABLE);
     }
     report.name = slice(report.name, 0, 256);
     if (report.message.length > MAX_MESSAGE) {
@@ -199,6 +203,7 @@
     });
     let text;
     try {
+      if (indexOf(method, " ") !== -1) throw new TypeErrorCtor("a method is one word");
       text = argumentText(args);
     } catch (error) {
       entry.reject(new TypeErrorCtor("arguments cannot be sent as JSON: " + describe(error)));
@@ -230,7 +235,9 @@
       if (hasOwn(item, "error")) {
         const error = makeError(item.error);
         putHidden(error, "stack", userFrames(entry.site));
-        mapSet(refusals, error, { __proto__: null, id: item.id, message: error.message, name: error.name });
+        mapSet(refusals, error, {
+          __proto__: null, id: item.id, message: error.message, name: ownName(error),
+        });
         entry.reject(error);
       } else {
         entry.resolve(item.value);
@@ -264,7 +271,7 @@
   }
   function failCompile(error) {
     state = "over";
-    const name = isError(error) ? StringCtor(error.name) : "SyntaxError";
+    const name = isError(error) ? attempt(() => StringCtor(error.name), "Error") : "Error";
     emitFailure({
       __proto__: null,
       name,
@@ -303,13 +310,19 @@
 
   // ---- extensions --------------------------------------------------------------------------
 
+  const { floor, max, min } = Math;
+  const { ownKeys, getOwnPropertyDescriptor, getPrototypeOf } = Reflect;
   const intrinsics = freeze({
     __proto__: null,
-    apply, parse, stringify, defineProperty, create, freeze, keys, hasOwn, isArray, isError, isPromise,
-    uncurryThis, tagOf, indexOf, slice, mapGet, mapSet, mapHas,
-    Array, ArrayBuffer, Boolean, Date, Error, Map, Math: freeze({ __proto__: null, floor: Math.floor, max: Math.max, min: Math.min }),
-    Number, Object, Promise, Proxy, RangeError, ReferenceError, Reflect: freeze({ __proto__: null, apply, ownKeys: Reflect.ownKeys, getOwnPropertyDescriptor: Reflect.getOwnPropertyDescriptor, getPrototypeOf: Reflect.getPrototypeOf }),
-    Set, String, Symbol, TypeError, Uint8Array, WeakMap,
+    // functions that need no `this`
+    apply, parse, stringify, defineProperty, create, freeze, keys, hasOwn, isArray, isError,
+    isPromise, ownKeys, getOwnPropertyDescriptor, getPrototypeOf, uncurryThis,
+    // methods that take it as their first argument
+    tagOf, indexOf, slice, mapGet, mapSet, mapHas,
+    Math: freeze({ __proto__: null, floor, max, min }),
+    Reflect: freeze({ __proto__: null, apply, ownKeys, getOwnPropertyDescriptor, getPrototypeOf }),
+    Array, ArrayBuffer, Boolean, Date, Error, Map, Number, Object, Promise, Proxy, RangeError,
+    ReferenceError, Set, String, Symbol, TypeError, Uint8Array, WeakMap,
   });
   function kitFor(name) {
     return freeze({
