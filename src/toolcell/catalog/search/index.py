@@ -17,8 +17,9 @@ from toolcell.catalog.search.documents import DocumentText
 
 K1: Final = 1.2
 B: Final = 0.6
-FIELD_WEIGHTS: Final = (2.0, 1.0, 1.0, 1.0, 0.5)
+FIELD_WEIGHTS: Final = (2.0, 1.5, 1.0, 1.0, 0.5)
 """In the order of `DocumentText`: name, owner, description, parameters, parameter texts."""
+STAND_IN_COVERAGE: Final = 0.5
 _MOST_VIEWS: Final = 8
 
 
@@ -79,7 +80,6 @@ class View:
         self._norms = [K1 * (1 - B + B * length / average) for length in lengths]
         self._weights: dict[str, dict[int, float]] = {}
         self._idf: dict[str, float] = {}
-        self._name_totals: dict[int, float] = {}
 
     def weights(self, term: str) -> dict[int, float]:
         """Return the saturated frequency of `term` by document; empty when none has it."""
@@ -114,13 +114,20 @@ class View:
             value = self._idf[term] = math.log(1 + (self.count - seen + 0.5) / (seen + 0.5))
         return value
 
-    def name_coverage(self, document: int, asked: AbstractSet[str]) -> float:
-        """Return how much of the name's weight the asked terms cover, 0 to 1."""
-        name = self._index.names[document]
-        total = self._name_totals.get(document)
-        if total is None:
-            total = self._name_totals[document] = sum(self.idf(term) for term in name) or 1.0
-        return sum(self.idf(term) for term in name if term in asked) / total
+    def name_coverage(
+        self, document: int, literal: AbstractSet[str], expansions: AbstractSet[str]
+    ) -> float:
+        """Return how much of the name's weight the asked terms cover, 0 to 1; stand-ins half."""
+        idf = self.idf
+        total = covered = 0.0
+        for term in self._index.names[document]:
+            weight = idf(term)
+            total += weight
+            if term in literal:
+                covered += weight
+            elif term in expansions:
+                covered += STAND_IN_COVERAGE * weight
+        return covered / total if total else 0.0
 
 
 @lru_cache(maxsize=4)

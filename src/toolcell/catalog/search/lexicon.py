@@ -20,6 +20,13 @@ _SHORTEST_COMPOUND: Final = 9
 _SHORTEST_COMPOUND_PART: Final = 5
 # Single characters that are words of their own; others are too often part of another word.
 _LONE_CHARACTERS: Final = frozenset("站表駅株包榜宿")
+# Any of these makes a query English, and no word of it is read as German or Spanish.
+_ENGLISH: Final = frozenset(
+    {"the", "of", "to", "for", "with", "and", "is", "are", "my", "this", "that", "from", "what"}
+    | {"how", "your", "you", "i", "it", "can", "all", "by", "at"}
+)
+# German or Spanish words that mean something else in English: they count beside another one.
+_FALSE_FRIENDS: Final = frozenset({"red", "land", "gen", "lied", "canal", "actual"})
 _CJK_COLUMNS: Final = 3
 _GERMAN: Final = 3
 
@@ -33,12 +40,15 @@ class Translation(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Lexicon:
-    """Phrases by script. Latin phrases are lower case without accents."""
+    """English words by phrase of each script; Latin phrases are in lower case without accents.
+
+    `phrases` has the Latin phrases of several words, each also with its words parted by blanks.
+    """
 
     cjk: dict[str, tuple[str, ...]] = field(default_factory=dict)
     latin: dict[str, tuple[str, ...]] = field(default_factory=dict)
     german: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    phrases: tuple[str, ...] = ()
+    phrases: tuple[tuple[str, str], ...] = ()
     longest_cjk: int = 1
 
     def translate(self, query: str) -> list[Translation]:
@@ -64,18 +74,22 @@ class Lexicon:
         return found
 
     def _translate_latin(self, query: str) -> list[Translation]:
+        asked = WORD.findall(query)
+        if not _ENGLISH.isdisjoint(asked):
+            return []
+        spaced = f" {' '.join(asked)} "
         found = [
             Translation(phrase, _weighted(self.latin[phrase]))
-            for phrase in self.phrases
-            if phrase in query
+            for phrase, spelled in self.phrases
+            if spelled in spaced
         ]
-        for word in WORD.findall(query):
+        for word in asked:
             words = self.latin.get(word)
             if words:
                 found.append(Translation(word, _weighted(words)))
             elif len(word) >= _SHORTEST_COMPOUND:
                 found.extend(self._translate_compound(word))
-        return found
+        return found if any(hit.phrase not in _FALSE_FRIENDS for hit in found) else []
 
     def _translate_compound(self, word: str) -> list[Translation]:
         """German joins words: look for known ones inside."""
@@ -121,6 +135,10 @@ def lexicon() -> Lexicon:
         cjk={phrase: tuple(words) for phrase, words in cjk.items()},
         latin={phrase: tuple(words) for phrase, words in latin.items()},
         german={phrase: tuple(words) for phrase, words in german.items()},
-        phrases=tuple(phrase for phrase in latin if " " in phrase or "-" in phrase),
+        phrases=tuple(
+            (phrase, f" {' '.join(WORD.findall(phrase))} ")
+            for phrase in latin
+            if " " in phrase or "-" in phrase
+        ),
         longest_cjk=max(map(len, cjk)),
     )

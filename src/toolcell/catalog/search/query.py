@@ -17,7 +17,7 @@ from toolcell.catalog.search.lexicon import lexicon
 from toolcell.catalog.search.synonyms import action_stems, synonyms
 
 MAX_QUERY: Final = 4_000
-_MOST_EXPANDED: Final = 16
+_MOST_EXPANDED: Final = 24
 _REPEAT_GAIN: Final = 0.5
 _CLAUSE_END: Final = re.compile(r"[.!?;\n]+\s+")
 _SHORTEST_CLAUSE: Final = 3

@@ -79,9 +79,9 @@ def _rescore(
     pool = max(_RESCORED, 2 * limit)
     if len(tier) > pool:
         tier = heapq.nsmallest(pool, tier, key=_by_score)
-    asked = query.literal.keys() | query.expansions.keys()
+    literal, expansions = query.literal.keys(), query.expansions.keys()
     scores = {
-        document: score * (1 + NAME_GAIN * view.name_coverage(document, asked))
+        document: score * (1 + NAME_GAIN * view.name_coverage(document, literal, expansions))
         for document, score in tier
     }
     if query.clauses:
