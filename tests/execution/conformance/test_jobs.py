@@ -110,6 +110,12 @@ async def test_a_withdrawn_request_no_longer_holds_the_program(executor: Executo
     assert (ran.value, ran.steps, ran.texts) == (1, 1, [])
 
 
+async def test_only_what_was_opened_for_it_can_be_withdrawn(executor: Executor) -> None:
+    """BEHAVIOURS 188: clearing a made-up timer id gives up no tool call."""
+    ran = await run(executor, "call('boom', 'real'); withdraw(1); return 1")
+    assert ran.fault.error.message == "real"
+
+
 async def test_a_request_can_be_withdrawn_after_a_resume(executor: Executor) -> None:
     """EX-09, RS-01."""
     step = await suspend(

@@ -170,7 +170,8 @@
       report.stack = attempt(() => userFrames(thrown.stack), "");
       report.request_id = attempt(() => refusalOf(thrown), undefined);
     } else {
-      const shown = () => (typeof thrown === "object" && thrown ? print(thrown) : StringCtor(thrown));
+      const shown = () =>
+        typeof thrown === "object" && thrown ? print(thrown) : StringCtor(thrown);
       report.name = "";
       report.message = "Uncaught " + attempt(shown, UNSHOWABLE);
     }
@@ -194,9 +195,9 @@
   function send(kind, text) {
     if (!emit(kind, text)) throw new RangeErrorCtor(OVER_BUDGET);
   }
-  function openRequest(method, args) {
+  function openRequest(method, args, owner) {
     const id = lastId + 1;
-    const entry = { __proto__: null, resolve: undefined, reject: undefined, site: undefined };
+    const entry = { __proto__: null, resolve: undefined, reject: undefined, site: undefined, owner };
     const promise = new PromiseCtor((resolve, reject) => {
       entry.resolve = resolve;
       entry.reject = reject;
@@ -219,8 +220,9 @@
     openCount++;
     return { __proto__: null, id, promise };
   }
-  function withdraw(id) {
-    if (typeof id !== "number" || open[id] === undefined) return;
+  // Guest code may hand in any number; only the owner's own open requests can be given up.
+  function withdraw(id, owner) {
+    if (typeof id !== "number" || open[id] === undefined || open[id].owner !== owner) return;
     delete open[id];
     openCount--;
     send(WITHDRAW, StringCtor(id));
@@ -328,8 +330,8 @@
     return freeze({
       __proto__: null,
       request: (method, args) => openRequest(method, args).promise,
-      open: openRequest,
-      withdraw,
+      open: (method, args) => openRequest(method, args, name),
+      withdraw: (id) => withdraw(id, name),
       text: (text) => send(TEXT, text),
       json: (value) => send(JSON_OUTPUT, adapt(value)),
       print,
