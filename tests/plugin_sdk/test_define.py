@@ -48,7 +48,7 @@ def define(**options: Any) -> ToolPlugin:
 
 
 async def test_the_shape_of_the_contract_builds_a_tool_with_an_output_contract():
-    """Rule 7.1: plugins declare `outputSchema` with `define_tool_plugin`."""
+    """Contract rule 7.1: plugins declare `outputSchema` with `define_tool_plugin`."""
     rows: list[Shipment] = [{"id": "a", "paid": True, "tons": 2}]
 
     async def load() -> list[Shipment]:
@@ -117,13 +117,13 @@ def test_a_tool_that_makes_no_sense_is_refused(options, problem):
 
 @pytest.mark.parametrize("plugin_id", ["", "Shipping", "a_b", "-a", "a" * 65, "core", "a:b", "a\n"])
 def test_a_plugin_id_must_fit_a_catalog_id(plugin_id):
-    """Rule 4.1: `openclaw:<plugin-id>:<tool>`; `core` is taken."""
+    """Contract rule 4.1: `openclaw:<plugin-id>:<tool>`; `core` is taken."""
     with pytest.raises(PluginError, match="plugin id"):
         define_tool_plugin(id=plugin_id, name="X", description="X")
 
 
 def test_a_register_function_adds_tools_and_factories():
-    """Rule 7.1: on a registered tool object or factory."""
+    """Contract rule 7.1: on a registered tool object or factory."""
 
     @tool
     def first() -> int:
@@ -144,7 +144,7 @@ def test_a_register_function_adds_tools_and_factories():
 
 
 def test_a_plugin_that_fails_while_loading_is_rolled_back():
-    """Rule 6.1: registrations are cleared on rollback."""
+    """Registrations are undone on rollback (issue, bad input: broken plugins)."""
     undone: list[str] = []
     kept: list[PluginApi] = []
 

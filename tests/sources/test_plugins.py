@@ -44,7 +44,7 @@ def ping() -> str:
 
 
 def test_plugin_tools_carry_the_plugin_as_their_owner():
-    """Rules 4.1 and 4.2: `openclaw:<plugin-id>:<tool>`, no `plugin` source."""
+    """Contract rules 4.1, rule 4.2: `openclaw:<plugin-id>:<tool>`, no `plugin` source."""
     plugin = define_tool_plugin(id="net", name="Net", description="Net.", tools=[ping])
     (sourced,) = PluginSource(plugin, Group.BUNDLED).tools()
     assert (sourced.id, sourced.source, sourced.owner) == ("openclaw:net:ping", "openclaw", "net")
@@ -202,7 +202,7 @@ class Echo:
 
 
 async def test_client_tools_are_untrusted_and_run_at_the_client():
-    """Rules 4.1 and 7.3; PO-08: a definition cannot choose its own standing."""
+    """Contract rules 4.1, rule 7.3; PO-08: a definition cannot choose its own standing."""
     source = ClientSource("phone", [ClientDefinition(name="locate")], port=Echo())
     (sourced,) = source.tools()
     assert (sourced.id, sourced.group, sourced.trusted) == (

@@ -85,7 +85,7 @@ def test_the_parameters_become_a_closed_schema_in_their_order():
 
 
 def test_nested_types_are_written_out_and_closed():
-    """Rule 7.2, BEHAVIOURS 276: a `$ref` would cost the compact hint."""
+    """Contract rule 7.2, BEHAVIOURS 276: a `$ref` would cost the compact hint."""
 
     @tool
     def place(order: Order, shipments: list[Shipment]) -> None: ...
@@ -109,12 +109,12 @@ class Tree:
 
 def test_a_type_that_refers_to_itself_keeps_its_reference():
     @tool
-    def plant(tree: Tree) -> None: ...
+    def plant(tree: Tree, at: Point) -> None: ...
 
     assert plant.parameters["properties"]["tree"] == {"$ref": "#/$defs/Tree"}
-    assert jsonschema_rs.is_valid(
-        dict(plant.parameters), {"tree": {"name": "a", "children": [{"name": "b", "children": []}]}}
-    )
+    assert list(plant.parameters["$defs"]) == ["Tree"]
+    tree = {"name": "a", "children": [{"name": "b", "children": []}]}
+    assert jsonschema_rs.is_valid(dict(plant.parameters), {"tree": tree, "at": {"x": 1}})
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,8 @@ def test_descriptions_come_from_the_docstring(sections):
 
 
 def test_the_options_beat_what_was_read():
-    """Rule 2.2: `catalogMode`; BEHAVIOURS 191: `executionMode`; rule 3.13: replay safety."""
+    """Contract rule 2.2: `catalogMode`; BEHAVIOURS 191: order; rule 3.13: replay safety."""
+
     @tool(
         name="find it",
         description="Other.",
@@ -185,7 +186,7 @@ def test_the_options_beat_what_was_read():
     ],
 )
 def test_the_return_type_becomes_the_output_schema_when_it_is_stable(returns, schema):
-    """Rule 7.1: `outputSchema` describes `details`; TS-12: a closed array of a record."""
+    """Contract rule 7.1: `outputSchema` describes `details`; TS-12: a closed array of a record."""
 
     def give():
         raise NotImplementedError
@@ -195,7 +196,7 @@ def test_the_return_type_becomes_the_output_schema_when_it_is_stable(returns, sc
 
 
 def test_fields_that_are_always_written_are_required_in_the_output():
-    """Rule 7.1: every variant, exactly; a default is present in what is written."""
+    """Contract rule 7.1: every variant, exactly; a default is present in what is written."""
 
     @tool
     def where() -> Point:
@@ -335,7 +336,7 @@ async def test_a_tool_may_give_its_own_result_or_an_image():
 
 
 async def test_a_result_that_breaks_its_declared_type_is_an_error_without_the_value():
-    """Rule 7.1: a mismatch fails without printing the value."""
+    """Contract rule 7.1: a mismatch fails without printing the value."""
 
     @tool
     def count() -> list[int]:

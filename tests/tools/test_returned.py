@@ -143,3 +143,13 @@ async def test_a_large_value_is_converted_without_holding_up_the_loop():
 async def test_lone_surrogates_survive():
     result = await to_result("t", "\ud800x", None)
     assert result.details == "\ud800x"
+
+
+class Reading(BaseModel):
+    celsius: list[float]
+
+
+async def test_a_value_hidden_in_a_model_is_named_by_its_place_as_well():
+    adapter = TypeAdapter(Reading)
+    with pytest.raises(CallError, match=r"\$\.celsius\[1\] is nan"):
+        await to_result("weather", Reading(celsius=[1, math.nan]), adapter)

@@ -84,6 +84,7 @@ def _converted(value: Any, adapter: TypeAdapter[Any] | None, walk: _Walk) -> tup
     try:
         text = dumps(details)
     except (ValueError, TypeError, RecursionError) as error:
+        _Walk(None, typed=False).plain(details, "$", 0)  # raises with the place, where it finds it
         msg = f"{first_line(error)}."
         raise _RefusedError(msg) from None
     if utf8_length(text) > MAX_RESULT_BYTES:

@@ -9,7 +9,7 @@ import sys
 import types
 import typing
 from collections.abc import Mapping
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, Literal
 
 import typing_extensions
 from pydantic import PydanticSchemaGenerationError, PydanticUserError, TypeAdapter
@@ -151,41 +151,73 @@ def _short_nullable(schema: JsonObject) -> JsonObject:
 
 
 def inline(schema: JsonObject) -> JsonObject:
-    """Write out `$ref`s to `$defs`; recursive ones, and schemas that would explode, keep them."""
+    """Write out `$ref`s to `$defs`; types that recur, and schemas that would explode, keep them."""
     definitions = schema.get("$defs")
     if not isinstance(definitions, dict):
         return schema
     body = {key: value for key, value in schema.items() if key != "$defs"}
+    inliner = _Inliner(definitions)
     try:
-        return cast("JsonObject", _Inliner(definitions).write(body, ()))
+        out: JsonObject = inliner.write(body)
+        kept = {name: inliner.write(definitions[name]) for name in sorted(inliner.recurring)}
     except RecursionError:
         return schema
+    return {"$defs": kept, **out} if kept else out
 
 
 class _Inliner:
-    """One walk that writes references out; raises RecursionError to give up."""
+    """One walk that writes references out; raises RecursionError when that would explode."""
 
     def __init__(self, definitions: Mapping[str, Any]) -> None:
         self._definitions = definitions
         self._nodes = 0
+        uses = {name: _references(body) for name, body in definitions.items()}
+        self.recurring = {name for name in uses if name in _reachable(name, uses)}
 
-    def write(self, node: Any, open_names: tuple[str, ...]) -> Any:
+    def write(self, node: Any) -> Any:
         self._nodes += 1
         if self._nodes > _INLINE_NODES:
             raise RecursionError
         if isinstance(node, list):
-            return [self.write(item, open_names) for item in node]
+            return [self.write(item) for item in node]
         if not isinstance(node, dict):
             return node
-        reference = node.get("$ref")
-        if not isinstance(reference, str) or not reference.startswith("#/$defs/"):
-            return {key: self.write(value, open_names) for key, value in node.items()}
-        name = reference.removeprefix("#/$defs/").replace("~1", "/").replace("~0", "~")
-        if name in open_names or name not in self._definitions:
-            raise RecursionError
+        name = _reference(node)
+        if name is None or name in self.recurring or name not in self._definitions:
+            return {key: self.write(value) for key, value in node.items()}
         siblings = {key: value for key, value in node.items() if key != "$ref"}
-        target = self.write(self._definitions[name], (*open_names, name))
-        return {**target, **siblings}
+        return {**self.write(self._definitions[name]), **siblings}
+
+
+def _reference(node: Mapping[str, Any]) -> str | None:
+    """Return the name of the definition a `$ref` node refers to."""
+    reference = node.get("$ref")
+    if not isinstance(reference, str) or not reference.startswith("#/$defs/"):
+        return None
+    return reference.removeprefix("#/$defs/").replace("~1", "/").replace("~0", "~")
+
+
+def _references(node: Any) -> set[str]:
+    """Return the names of all definitions below a node."""
+    if isinstance(node, list):
+        return set().union(*map(_references, node))
+    if not isinstance(node, dict):
+        return set()
+    name = _reference(node)
+    below: set[str] = set().union(*map(_references, node.values()))
+    return below if name is None else below | {name}
+
+
+def _reachable(start: str, uses: Mapping[str, set[str]]) -> set[str]:
+    """Return the definitions one gets to from another."""
+    seen: set[str] = set()
+    pending = list(uses[start])
+    while pending:
+        name = pending.pop()
+        if name not in seen:
+            seen.add(name)
+            pending.extend(uses.get(name, ()))
+    return seen
 
 
 def says_nothing(schema: Mapping[str, Any]) -> bool:

@@ -36,7 +36,7 @@ def test_the_file_tools_have_their_names_and_state_that_they_are_replay_safe(wor
 
 
 async def test_read_gives_the_text(workspace):
-    """Rule 7.5: `read` describes text, truncation with continuation, and not found."""
+    """Contract rule 7.5: `read` describes text, truncation with continuation, and not found."""
     assert await call(read_tool(workspace), path="a.txt") == {
         "kind": "text",
         "path": "a.txt",
@@ -50,7 +50,7 @@ async def test_read_gives_the_text(workspace):
 
 
 async def test_read_takes_lines_and_goes_on_where_it_ended(workspace):
-    """Rule 7.5: truncated with continuation."""
+    """Contract rule 7.5: truncated with continuation."""
     read = read_tool(workspace)
     first = await call(read, path="a.txt", limit=2)
     assert (first["text"], first["truncated"]) == ("one\ntwo\n", True)
@@ -89,7 +89,7 @@ async def test_a_model_that_reads_directly_is_shown_a_bounded_part(workspace, ro
 
 
 async def test_read_can_take_a_missing_file_as_a_value(workspace):
-    """Rule 7.5: optional not-found."""
+    """Contract rule 7.5: optional not-found."""
     read = read_tool(workspace)
     with pytest.raises(CallError, match=r"'no\.txt' does not exist"):
         await call(read, path="no.txt")
@@ -329,7 +329,7 @@ async def test_names_that_are_no_utf8_survive_the_round_trip(workspace, root):
 
 
 def test_every_core_tool_has_complete_hints(workspace):
-    """Rules 4.3 and 7.2: closed contracts that fit the quick index; rule 7.4: `read` has one."""
+    """Contract rule 4.3, rule 7.2: closed contracts that fit the quick index."""
 
     class Nowhere:
         def start_soon(self, function: Any, *args: Any, name: str = "") -> None:

@@ -225,7 +225,7 @@ async def test_a_death_by_signal_is_told_as_a_shell_tells_it(workspace):
 
 
 async def test_sessions_are_seen_by_their_owner_only(workspace):
-    """Rule 2.5: nothing leaks from another session."""
+    """Contract rule 2.5: nothing leaks from another session."""
     async with shell(workspace) as (run, process):
         handle = await call(run, command="sleep 60", background=True)
         other = context(session="other")
@@ -245,7 +245,7 @@ async def test_too_many_commands_are_refused(workspace):
 
 
 async def test_output_is_reported_while_the_call_waits(workspace):
-    """Rule 8.1: streaming updates."""
+    """Contract rule 8.1: streaming updates."""
     updates: list[Any] = []
     async with shell(workspace) as (run, _):
         await call(run, using=context(updates=updates), command="echo a; echo b >&2")
@@ -263,6 +263,6 @@ async def test_parallel_commands_do_not_wait_for_one_another(workspace):
 
 
 def test_the_shell_tools_are_not_replay_safe_and_need_a_spawner(workspace):
-    """Rule 3.13: only audited reads may run again."""
+    """Contract rule 3.13: only audited reads may run again."""
     with pytest.raises(ValueError, match="need a spawner"):
         core_tools(workspace, ShellOptions())
