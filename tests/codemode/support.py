@@ -15,6 +15,7 @@ from toolcell.calls.gate import Gate
 from toolcell.catalog.snapshot import CatalogSnapshot
 from toolcell.codemode.continuations import ContinuationStore, SuspensionCap
 from toolcell.codemode.extensions import GuestExtension
+from toolcell.codemode.image import ImageShelf
 from toolcell.codemode.results import Outcome
 from toolcell.codemode.runtime import CodeModeRuntime, RuntimePorts
 from toolcell.config.code_mode import CodeModeOptions
@@ -226,6 +227,7 @@ class Bench:
     events: Events
     clock: Clock
     executors_asked: list[str] = field(default_factory=list)
+    images: ImageShelf = field(default_factory=ImageShelf)
 
     def snapshot(self, *more: SourcedTool) -> CatalogSnapshot:
         return CatalogSnapshot.build([*self.fixture.tools(), *more])
@@ -263,6 +265,7 @@ class Bench:
             store=self.store,
             sink=self.events,
             clock=self.clock,
+            images=self.images,
         )
         return CodeModeRuntime(catalog, chosen, ports, extra=extra)
 

@@ -314,3 +314,31 @@ async def test_start_values_reach_an_extension_for_each_cell():
 def test_every_prelude_file_is_an_expression():
     for name in ("controller", "output", "timers", "encoding", "mcp", "catalog"):
         assert prelude(name).source.rstrip().endswith("})")
+
+
+async def test_runs_over_one_catalog_share_its_image():
+    """EX-15, rule 4.5: what is made per catalog is made once."""
+    async with quickjs() as host:
+        snapshot = host.snapshot()
+        for _ in range(3):
+            outcome = await run(host.runtime(snapshot=snapshot), "return 1")
+            assert outcome.value == 1
+        assert host.executor.statistics()["images_built"] == 1
+        hidden = host.runtime(snapshot=snapshot, visible=lambda entry: entry.name != "echo")
+        assert (await run(hidden, "return typeof echo")).value == "undefined"
+        assert (
+            await run(host.runtime(snapshot=snapshot), "return typeof echo")
+        ).value == "function"
+
+
+async def test_the_engine_is_compiled_once_for_many_cells():
+    """EX-15."""
+    async with quickjs() as host:
+        runtime = host.runtime()
+        for _ in range(20):
+            await run(runtime, "return 1")
+        for _ in range(5):
+            waiting = await run(runtime, "await yield_control(); return 1")
+            await runtime.wait({"runId": waiting.cell_id}, call_id="w")
+        assert host.executor.statistics()["modules_compiled"] <= 1
+        assert host.executor.statistics()["images_built"] == 1

@@ -55,8 +55,8 @@ def test_javascript_is_not_taken_for_shell(source):
 
 def test_the_refusal_names_the_shell_tool_and_stops_the_retry():
     """BEHAVIOURS 98, EX-04."""
-    message = shell_text("ls -la", "exec")
-    assert "await exec({command" in message
+    message = shell_text("ls -la", "exec({command: 1})")
+    assert "await exec({command: 1})" in message
     assert "Do not send it again" in message
     assert "No shell tool" in shell_text("ls -la", None)
 

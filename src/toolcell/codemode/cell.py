@@ -202,16 +202,15 @@ class Cell:
         """Settle and resume until the program ends or has to be parked."""
         while True:
             if step is not None:
+                # Before anything may fail: a continuation that is not kept could not be disposed.
+                self._continuation = step.continuation if isinstance(step, Suspended) else None
                 self._ledger.add(step.output)
                 match step:
                     case Finished(value=value):
-                        self._continuation = None
                         return self._completed(value)
                     case Faulted():
-                        self._continuation = None
                         return self._failed(self._verdict(step))
                     case Suspended():
-                        self._continuation = step.continuation
                         self._bridge.withdraw(step.withdrawn)
                         self._bridge.submit(step.requests)
             reason = await self._awaited(parking=step is not None)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
 from toolcell.codemode.arguments import rewritten_by_hooks, shown_to_hooks
-from toolcell.codemode.description import CODE, RESTART_SAFE, RUN_ID, TITLE, WAIT
+from toolcell.codemode.description import CODE, CODE_TOOLS, RESTART_SAFE, RUN_ID, TITLE, WAIT
 from toolcell.codemode.results import Outcome, model_text
 from toolcell.config.code_mode import CodeModeOptions
 from toolcell.tools.content import TextContent, ToolResult
@@ -70,7 +70,8 @@ WAIT_PARAMETERS: Final[Mapping[str, Any]] = {
 
 def exec_parameters(options: CodeModeOptions) -> Mapping[str, Any]:
     """Return the input schema of `exec`: flat, no unions (rule 3.1)."""
-    code = {"type": "string", "description": CODE}
+    about = CODE if options.guest_api == "catalog" else CODE_TOOLS
+    code = {"type": "string", "description": about}
     restart_safe = {"type": "boolean", "description": RESTART_SAFE}
     properties: dict[str, Any]
     if options.guest_api == "catalog":

@@ -8,15 +8,16 @@ from __future__ import annotations
 from collections import OrderedDict
 from dataclasses import dataclass
 from functools import cache
-from typing import Final
+from typing import Final, TypeAlias
 
 from toolcell.base.jsontext import dumps
 from toolcell.catalog.entry import Entry
 from toolcell.codemode.extensions.contract import GuestExtension, prelude
 from toolcell.codemode.extensions.view import GuestView
+from toolcell.config.code_mode import GuestApi
 from toolcell.execution.contract import GuestImage, GuestScript
 
-MAX_IMAGES: Final = 8
+MAX_IMAGES: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,31 +43,31 @@ def build_image(view: GuestView, extensions: tuple[GuestExtension, ...]) -> Gues
     )
 
 
+_Key: TypeAlias = tuple[
+    tuple[Entry, ...], tuple[Entry, ...], GuestApi, tuple[tuple[GuestScript, object], ...]
+]
+
+
 class ImageShelf:
-    """The images of one run's catalog, by what is visible; the least recently used goes first.
+    """The images of a host, shared by its runs; the least recently used goes first.
 
     Entries are compared by identity: a snapshot never changes, so the same entries show the same.
+    What a run may see is decided before, by its own catalog.
     """
 
-    __slots__ = ("_extensions", "_operations", "_plans")
+    __slots__ = ("_plans",)
 
-    def __init__(
-        self, extensions: tuple[GuestExtension, ...], operations: tuple[Entry, ...]
-    ) -> None:
-        self._extensions = extensions
-        self._operations = operations
-        self._plans: OrderedDict[tuple[Entry, ...], ImagePlan] = OrderedDict()
+    def __init__(self) -> None:
+        self._plans: OrderedDict[_Key, ImagePlan] = OrderedDict()
 
-    def plan(self, entries: tuple[Entry, ...]) -> ImagePlan:
-        """Return the image that shows exactly `entries`."""
-        newest = next(reversed(self._plans), None)
-        if newest is not None and (newest is entries or newest == entries):
-            return self._plans[newest]
-        found = self._plans.pop(entries, None)
+    def plan(self, view: GuestView, extensions: tuple[GuestExtension, ...]) -> ImagePlan:
+        """Return the image that shows exactly `view` with these extensions."""
+        parts = tuple((extension.script, extension.data) for extension in extensions)
+        key = (view.entries, view.operations, view.guest_api, parts)
+        found = self._plans.pop(key, None)
         if found is None:
-            view = GuestView(entries=entries, operations=self._operations)
-            found = ImagePlan(build_image(view, self._extensions), view)
+            found = ImagePlan(build_image(view, extensions), view)
             if len(self._plans) >= MAX_IMAGES:
                 self._plans.popitem(last=False)
-        self._plans[entries] = found
+        self._plans[key] = found
         return found

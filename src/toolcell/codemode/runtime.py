@@ -22,7 +22,6 @@ from toolcell.codemode.cell import Cell, CellPlan, CellPorts
 from toolcell.codemode.continuations.store import ContinuationStore
 from toolcell.codemode.controls import Controls, make_controls
 from toolcell.codemode.description import exec_description
-from toolcell.codemode.events import CellRecord
 from toolcell.codemode.extensions import GuestExtension, guest_api
 from toolcell.codemode.extensions.contract import CellContext, Handler
 from toolcell.codemode.extensions.view import GuestView
@@ -56,6 +55,7 @@ class RuntimePorts:
         store: The parked cells of the host, shared by all its runs.
         sink: Gets the events.
         clock: Tells the time.
+        images: The guest images of the host, shared by its runs.
     """
 
     executors: Executors
@@ -63,6 +63,7 @@ class RuntimePorts:
     store: ContinuationStore
     sink: Sink = field(default_factory=NullSink)
     clock: Clock = SYSTEM_CLOCK
+    images: ImageShelf = field(default_factory=ImageShelf)
 
 
 class CodeModeRuntime:
@@ -89,12 +90,12 @@ class CodeModeRuntime:
         self.visible_tools = visible_tools
         self._catalog = catalog
         self._ports = ports
-        self._extensions = (*guest_api(options.guest_api), *extra)
+        self._extensions = (*guest_api(options), *extra)
         self._handlers: dict[str, Handler] = {}
         for extension in self._extensions:
             self._handlers.update(extension.handlers)
-        self._shelf = ImageShelf(self._extensions, catalog.snapshot.operations)
         self._record = CellRecord(ports.sink, ports.clock, self._telemetry)
+        self._planned: ImagePlan | None = None
         self._described: tuple[GuestView, Controls] | None = None
 
     def controls(self) -> Controls:
@@ -150,7 +151,9 @@ class CodeModeRuntime:
         try:
             asked = self._asked(arguments)
             plan = self._plan()
-            source = screen(asked.code, shell_name=plan.view.shell_name)
+            source = screen(
+                asked.code, shell_call=plan.view.shell_call, search_call=plan.view.search_call
+            )
             executor = self._ports.executors(self.options.executor)
         except (CellError, CallError) as error:
             return self._refused(error)
@@ -204,7 +207,20 @@ class CodeModeRuntime:
         return asked
 
     def _plan(self) -> ImagePlan:
-        return self._shelf.plan(self._catalog.entries())
+        """Return the image of what is visible now; the same one for as long as that stays."""
+        entries = self._catalog.entries()
+        planned = self._planned
+        if planned is not None and (
+            planned.view.entries is entries or planned.view.entries == entries
+        ):
+            return planned
+        view = GuestView(
+            entries=entries,
+            operations=self._catalog.snapshot.operations,
+            guest_api=self.options.guest_api,
+        )
+        self._planned = self._ports.images.plan(view, self._extensions)
+        return self._planned
 
     def _cell(
         self, asked: ExecArguments, plan: ImagePlan, executor: Executor, call_id: str

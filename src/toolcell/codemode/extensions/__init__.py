@@ -1,28 +1,26 @@
 """What guest code sees, in parts: each a script, its data and how its requests are answered."""
 
-from functools import cache
-
 from toolcell.codemode.extensions.catalog import catalog_extension
 from toolcell.codemode.extensions.contract import GuestExtension
 from toolcell.codemode.extensions.mcp import mcp_extension
 from toolcell.codemode.extensions.output import output_extension
 from toolcell.codemode.extensions.timers import encoding_extension, timers_extension
-from toolcell.config.code_mode import GuestApi
-from toolcell.errors import ConfigError
+from toolcell.codemode.extensions.tools import tools_extension
+from toolcell.config.code_mode import CodeModeOptions
 
 __all__ = ["GuestExtension", "guest_api"]
 
 
-@cache
-def guest_api(name: GuestApi) -> tuple[GuestExtension, ...]:
-    """Return the extensions of a guest API, in the order they are installed."""
-    if name == "tools":
-        msg = "tools.codeMode.guestApi 'tools' is not available yet; use 'catalog'"
-        raise ConfigError(msg, path="tools.codeMode.guestApi")
+def guest_api(options: CodeModeOptions) -> tuple[GuestExtension, ...]:
+    """Return the extensions of the guest API in use, in the order they are installed."""
+    catalog = options.guest_api == "catalog"
+    tools = tools_extension(
+        default_limit=options.search_default_limit, max_limit=options.max_search_limit
+    )
     return (
-        output_extension(yield_value=True),
+        output_extension(yield_value=catalog),
         timers_extension(),
         encoding_extension(),
         mcp_extension(),
-        catalog_extension(),
+        catalog_extension() if catalog else tools,
     )

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
@@ -24,6 +25,7 @@ from toolcell.tools.content import ToolResult
 _PRELUDE = Path(__file__).parent.parent / "prelude"
 
 
+@cache
 def prelude(name: str) -> GuestScript:
     """Return the script `prelude/<name>.mjs`."""
     return GuestScript(name, (_PRELUDE / f"{name}.mjs").read_text(encoding="utf-8"))
@@ -45,6 +47,10 @@ class CatalogAccess(Protocol):
 
     def describe(self, tool_id: object) -> dict[str, Any]:
         """Return an entry with its schemas; raises CallError when it is not visible."""
+        ...
+
+    def resolve(self, entry_or_id: object) -> Entry:
+        """Return a visible entry; raises CallError `unknown_tool` with suggestions."""
         ...
 
     async def call(
@@ -127,6 +133,10 @@ class Yielding:
     answer: Callable[[list[Any]], Json]
 
 
+def _no_data(_view: GuestView) -> Json:
+    return None
+
+
 Handler: TypeAlias = Answering | Calling | Sleeping | Yielding
 
 
@@ -146,7 +156,7 @@ class GuestExtension:
 
     name: str
     script: GuestScript
-    data: Callable[[GuestView], Json] = field(default=lambda _view: None)
+    data: Callable[[GuestView], Json] = _no_data
     start: Callable[[CellContext], Json] | None = None
     handlers: Mapping[str, Handler] = field(default_factory=dict)
     prompt: Callable[[GuestView], str | None] = field(default=lambda _view: None)

@@ -73,10 +73,10 @@ def _data(view: GuestView) -> Json:
 def _prompt(view: GuestView) -> str | None:
     if not view.servers:
         return None
+    how = "find them with catalog.search and call the handle, or "
     return (
-        "MCP tools: find them with catalog.search and call the handle, or "
-        "MCP.<server>.<tool>({...}) with one object argument; they resolve to "
-        "{content, structuredContent?, isError?}."
+        f"MCP tools: {how if view.guest_api == 'catalog' else ''}MCP.<server>.<tool>({{...}}) with "
+        "one object argument; they resolve to {content, structuredContent?, isError?}."
     )
 
 

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from toolcell.base.jsontext import Json
 from toolcell.codemode.extensions.contract import GuestExtension, Yielding, prelude
+from toolcell.codemode.extensions.view import GuestView
 
 # BEHAVIOURS 133.
 CONSOLE_BOUNDS: Final = {
@@ -26,12 +28,16 @@ def _yielded(arguments: list[Any]) -> dict[str, Any]:
     return {"status": "yielded", "reason": reason}
 
 
+def _data(_view: GuestView) -> Json:
+    return CONSOLE_BOUNDS
+
+
 def output_extension(*, yield_value: bool) -> GuestExtension:
     """Return the extension; `yield_value` makes `yield_control` resolve to `{status, reason}`."""
     answer = _yielded if yield_value else lambda _arguments: None
     return GuestExtension(
         name="output",
         script=prelude("output"),
-        data=lambda _view: CONSOLE_BOUNDS,
+        data=_data,
         handlers={"yield": Yielding(answer)},
     )

@@ -8,7 +8,9 @@ from __future__ import annotations
 from math import isfinite
 from typing import Any, Final
 
+from toolcell.base.jsontext import Json
 from toolcell.codemode.extensions.contract import GuestExtension, Sleeping, prelude
+from toolcell.codemode.extensions.view import GuestView
 
 MAX_MILLISECONDS: Final = 24 * 60 * 60 * 1000
 """The longest snapshotTtlSeconds (rule 1.2): no cell lives longer."""
@@ -21,12 +23,16 @@ def _seconds(arguments: list[Any]) -> float:
     return min(max(float(given), 0.0), float(MAX_MILLISECONDS)) / 1000
 
 
+def _data(_view: GuestView) -> Json:
+    return {"maxMilliseconds": MAX_MILLISECONDS}
+
+
 def timers_extension() -> GuestExtension:
     """Return the extension."""
     return GuestExtension(
         name="timers",
         script=prelude("timers"),
-        data=lambda _view: {"maxMilliseconds": MAX_MILLISECONDS},
+        data=_data,
         handlers={"sleep": Sleeping(_seconds)},
     )
 

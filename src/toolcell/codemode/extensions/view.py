@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from toolcell.catalog.entry import Entry
-from toolcell.tools.tool import ToolKind
+from toolcell.config.code_mode import GuestApi
 
 SHELL_ID = "openclaw:core:exec"
 
@@ -23,15 +23,22 @@ class GuestView:
     Attributes:
         entries: Visible tools in catalog order.
         operations: Visible MCP resource and prompt operations.
+        guest_api: Which names the guest calls tools by.
     """
 
     entries: tuple[Entry, ...]
     operations: tuple[Entry, ...] = ()
+    guest_api: GuestApi = "catalog"
 
     @cached_property
     def native(self) -> Mapping[str, Entry]:
         """Tools with a bare global, by callable name, in catalog order."""
         return {e.callable_name: e for e in self.entries if e.callable_name is not None}
+
+    @cached_property
+    def by_id(self) -> Mapping[str, Entry]:
+        """Tools that are not from an MCP server, by exact id, in catalog order."""
+        return {entry.id: entry for entry in self.entries if entry.mcp_path is None}
 
     @cached_property
     def remote(self) -> Mapping[tuple[str, str], Entry]:
@@ -53,14 +60,28 @@ class GuestView:
         return {server: tuple(methods) for server, methods in grouped.items()}
 
     @cached_property
-    def shell_name(self) -> str | None:
-        """What a guest calls the shell tool, where policy allows it (rule 2.7)."""
-        names = (e.callable_name for e in self.entries if e.id == SHELL_ID)
-        return next(names, None)
+    def shell_call(self) -> str | None:
+        """How a guest calls the shell tool, where policy allows it (rule 2.7)."""
+        shell = next((e for e in self.entries if e.id == SHELL_ID), None)
+        if shell is None:
+            return None
+        if self.guest_api == "tools":
+            return f'tools.callValue("{SHELL_ID}", {{command: "..."}})'
+        return None if shell.callable_name is None else f'{shell.callable_name}({{command: "..."}})'
+
+    @property
+    def search_call(self) -> str:
+        """How a guest finds a tool."""
+        return "tools.search" if self.guest_api == "tools" else "catalog.search"
 
     def with_guest_names(self, message: str) -> str:
-        """Return `message` with catalog ids replaced by callable names (BEHAVIOURS 149)."""
-        if not any(prefix in message for prefix in ("openclaw:", "mcp:", "client:")):
+        """Return `message` with catalog ids replaced by callable names (BEHAVIOURS 149).
+
+        With the tools API ids are what a guest calls, and stay.
+        """
+        if self.guest_api == "tools" or not any(
+            prefix in message for prefix in ("openclaw:", "mcp:", "client:")
+        ):
             return message
         for catalog_id, name in self._ids_longest_first:
             message = message.replace(catalog_id, name)
@@ -74,8 +95,3 @@ class GuestView:
             if entry.guest_name is not None
         ]
         return tuple(sorted(pairs, key=lambda pair: (-len(pair[0]), pair[0])))
-
-
-def is_operation(entry: Entry) -> bool:
-    """Whether an entry is a resource or prompt operation of an MCP server."""
-    return entry.sourced.tool.kind is ToolKind.MCP_OPERATION

@@ -17,7 +17,7 @@ from toolcell.codemode.screen.syntax import parse, text_of, walk
 
 MODULE_ACCESS: Final = (
     "code mode module access is disabled. Line {line}: {what}. Call an enabled tool instead "
-    "(find one with catalog.search) and do not retry with require or import."
+    "(find one with {search}) and do not retry with require or import."
 )
 
 # An identifier may be spelt with escapes, so any `\u` is a reason to look properly.
@@ -28,7 +28,7 @@ _LOADER_HOSTS: Final = frozenset({"module", "process"})
 _LOADER_MEMBERS: Final = frozenset({"require", "getBuiltinModule", "createRequire"})
 
 
-def module_access(source: str) -> str | None:
+def module_access(source: str, search_call: str) -> str | None:
     """Return the message for the first module access in `source`, or None."""
     if _SUSPECT.search(source) is None:
         return None
@@ -38,7 +38,7 @@ def module_access(source: str) -> str | None:
     for node in walk(tree.root_node):
         what = _access(node)
         if what is not None:
-            return MODULE_ACCESS.format(line=node.start_point[0] + 1, what=what)
+            return MODULE_ACCESS.format(line=node.start_point[0] + 1, what=what, search=search_call)
     return None
 
 

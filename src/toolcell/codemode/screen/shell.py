@@ -28,12 +28,8 @@ SHELL_TEXT: Final = (
     "exec runs JavaScript, not shell: this cell looks like a shell command ({excerpt}). "
     "Do not send it again. {remedy}"
 )
-WITH_SHELL: Final = (
-    'To run a command, call the shell tool: return await {name}({{command: "..."}});'
-)
-WITHOUT_SHELL: Final = (
-    "No shell tool is enabled in this run; find an enabled tool with catalog.search."
-)
+WITH_SHELL: Final = "To run a command, call the shell tool: return await {call};"
+WITHOUT_SHELL: Final = "No shell tool is enabled in this run; find an enabled tool with {search}."
 
 _PATH: Final = re.compile(
     r"(?:\.{1,2}[/\\]|~/|[A-Za-z]:\\)[^\s;,()]|/(?:[\w.-]++/)++[\w.-]++(?=[\s;|&]|$)"
@@ -72,12 +68,15 @@ _SHELL_NODES: Final = frozenset(
 )  # fmt: skip
 
 
-def shell_text(source: str, shell_name: str | None) -> str | None:
+def shell_text(
+    source: str, shell_call: str | None, search_call: str = "catalog.search"
+) -> str | None:
     """Return the refusal when `source` is shell text, or None.
 
     Args:
         source: The cell.
-        shell_name: What a guest program calls the shell tool, where there is one.
+        shell_call: How a guest program calls the shell tool, where there is one.
+        search_call: How a guest program finds a tool.
     """
     leading = _LEADING.match(source)
     start = leading.end() if leading else 0
@@ -85,7 +84,11 @@ def shell_text(source: str, shell_name: str | None) -> str | None:
         return None
     line = source[start : start + _MAX_LINE].split("\n", 1)[0].strip()
     excerpt = repr(line if len(line) <= 60 else line[:57] + "...")
-    remedy = WITH_SHELL.format(name=shell_name) if shell_name else WITHOUT_SHELL
+    remedy = (
+        WITH_SHELL.format(call=shell_call)
+        if shell_call
+        else WITHOUT_SHELL.format(search=search_call)
+    )
     return SHELL_TEXT.format(excerpt=excerpt, remedy=remedy)
 
 

@@ -27,12 +27,15 @@ TOO_LONG: Final = (
 )
 
 
-def screen(source: str, *, shell_name: str | None = None) -> str:
+def screen(
+    source: str, *, shell_call: str | None = None, search_call: str = "catalog.search"
+) -> str:
     """Return the source to run.
 
     Args:
         source: What the model sent.
-        shell_name: What a guest program calls the shell tool, where there is one.
+        shell_call: How a guest program calls the shell tool, where there is one.
+        search_call: How a guest program finds a tool.
 
     Raises:
         CellError: `invalid_input`, phase `input`: too long, shell text, module access, or a lone
@@ -42,7 +45,7 @@ def screen(source: str, *, shell_name: str | None = None) -> str:
     if size > MAX_SOURCE_BYTES:
         raise _refused(TOO_LONG.format(size=size, limit=MAX_SOURCE_BYTES))
     program = without_fences(source)
-    problem = shell_text(program, shell_name) or module_access(program)
+    problem = shell_text(program, shell_call, search_call) or module_access(program, search_call)
     if problem is None and lone_function(program):
         problem = LONE_FUNCTION
     if problem is not None:
