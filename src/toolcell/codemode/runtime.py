@@ -22,6 +22,7 @@ from toolcell.codemode.cell import Cell, CellPlan, CellPorts
 from toolcell.codemode.continuations.store import ContinuationStore
 from toolcell.codemode.controls import Controls, make_controls
 from toolcell.codemode.description import exec_description
+from toolcell.codemode.events import CellRecord
 from toolcell.codemode.extensions import GuestExtension, guest_api
 from toolcell.codemode.extensions.contract import CellContext, Handler
 from toolcell.codemode.extensions.view import GuestView
