@@ -199,3 +199,27 @@ def test_no_descriptor_is_left_open(workspace, root):
         except CallError:
             continue
     assert len(list(open_now.iterdir())) == before
+
+
+@pytest.mark.parametrize(("name", "path"), [("swap", "swap/data.txt"), ("a.txt", "a.txt")])
+def test_a_link_swapped_in_right_after_the_look_is_refused(
+    workspace, root, tmp_path, monkeypatch, name, path
+):
+    """The same race, made certain: the swap happens between the look and the opening."""
+    (tmp_path / "evil").mkdir()
+    (tmp_path / "evil" / "data.txt").write_text("secret\n")
+    (root / "swap").mkdir()
+    (root / "swap" / "data.txt").write_text("fine\n")
+    target = tmp_path / "evil" if name == "swap" else tmp_path / "secret.txt"
+    real = os.stat
+
+    def stat_then_swap(part, *args, **kwargs):
+        result = real(part, *args, **kwargs)
+        if part == name and not (root / name).is_symlink():
+            (root / name).rename(root / "gone")
+            (root / name).symlink_to(target)
+        return result
+
+    monkeypatch.setattr(os, "stat", stat_then_swap)
+    with pytest.raises(CallError, match="leads outside the workspace"):
+        text(workspace, path)
