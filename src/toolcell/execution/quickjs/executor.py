@@ -11,9 +11,8 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 import anyio
 
@@ -33,6 +32,7 @@ from toolcell.execution.contract import (
 from toolcell.execution.frames import Handed, start_message
 from toolcell.execution.quickjs.cell import SETTLE, START, Cell, CellCancelledError
 from toolcell.execution.quickjs.image import ENGINE_WASM, load_engine_code
+from toolcell.execution.quickjs.jobs import LoopJob
 from toolcell.execution.quickjs.modulecache import ModuleCache
 from toolcell.execution.quickjs.snapshot import SnapshotError, SnapshotTooLargeError
 from toolcell.execution.quickjs.watchdog import Watchdog
@@ -42,56 +42,6 @@ T = TypeVar("T")
 
 # How long a resume waits for the busy worker that holds its guest before the guest is moved.
 PATIENCE_SECONDS = 0.02
-
-
-class _Job(Generic[T]):
-    """One piece of work on a worker thread, awaited on the event loop."""
-
-    def __init__(
-        self, work: Callable[[Worker], T], *, preferred: Worker | None, urgent: bool
-    ) -> None:
-        self.preferred = preferred
-        self.urgent = urgent
-        self._work = work
-        self._loop = asyncio.get_running_loop()
-        self.future: asyncio.Future[T] = self._loop.create_future()
-        self._abandoned: Callable[[], None] = lambda: None
-
-    def abandon(self) -> None:
-        """Drop what the job was about: it will not run, or nobody waits for its result."""
-        self._abandoned()
-
-    def on_abandoned(self, drop: Callable[[], None]) -> None:
-        """Call `drop` where a result arrives that nobody waits for any more."""
-        self._abandoned = drop
-
-    def run(self, worker: Worker) -> Callable[[], None]:
-        """Do the work; the returned function sends its result to the loop."""
-        try:
-            result = self._work(worker)
-        except Exception as error:  # noqa: BLE001 - carried to the awaiting task, not swallowed
-            return partial(self._send, self._fail, error)
-        return partial(self._send, self._finish, result)
-
-    def refuse(self, error: RuntimeUnavailableError) -> None:
-        """Tell the waiting task that it will not be done. On the loop's thread."""
-        self._fail(error)
-
-    def _send(self, deliver: Callable[[Any], None], value: Any) -> None:
-        try:
-            self._loop.call_soon_threadsafe(deliver, value)
-        except RuntimeError:  # the loop is closed: nobody waits
-            self._abandoned()
-
-    def _finish(self, result: T) -> None:
-        if self.future.done():
-            self._abandoned()
-        else:
-            self.future.set_result(result)
-
-    def _fail(self, error: Exception) -> None:
-        if not self.future.done():
-            self.future.set_exception(error)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,6 +92,7 @@ class QuickJSExecutor:
         self._cells: set[Cell] = set()
         self._stops: set[Callable[[], None]] = set()
         self._counts: Counter[str] = Counter()
+        self._counting = threading.Lock()
 
     @property
     def name(self) -> str:
@@ -178,7 +129,7 @@ class QuickJSExecutor:
                 raise CellCancelledError
             with fresh:
                 fresh.begin(worker)
-                self._counts["programs_started"] += 1
+                self._count("programs_started")
                 return fresh, worker, fresh.step(START, message, seconds, self._dog)
 
         def stop() -> None:
@@ -186,7 +137,7 @@ class QuickJSExecutor:
             if cell is not None:
                 cell.cancel()
 
-        job = _Job(work, preferred=None, urgent=False)
+        job = LoopJob(work, preferred=None, urgent=False)
         job.on_abandoned(lambda: cell.close() if cell is not None else None)
         fresh, worker, handed = await self._await(job, stop, bounded=True)
         self._cells.add(fresh)
@@ -236,14 +187,14 @@ class QuickJSExecutor:
             with cell:
                 if not cell.alive:
                     cell.restore(worker)
-                    self._counts["restored"] += 1
+                    self._count("restored")
                 elif worker is not continuation.worker:
                     cell.move(worker)
-                    self._counts["migrated"] += 1
+                    self._count("migrated")
                 return worker, cell.step(SETTLE, message, seconds, self._dog)
 
         preferred = continuation.worker if cell.alive else None
-        job = _Job(work, preferred=preferred, urgent=True)
+        job = LoopJob(work, preferred=preferred, urgent=True)
         job.on_abandoned(cell.close)
         try:
             worker, handed = await self._await(job, cell.cancel)
@@ -274,7 +225,8 @@ class QuickJSExecutor:
             limit = cell.limits.snapshot_bytes
             message = f"the suspended state takes {error.size} bytes, more than {limit}"
             return Faulted(kind="snapshot_limit", error=GuestError(name="", message=message))
-        self._counts["parked"] += was_alive
+        if was_alive:
+            self._count("parked")
         return size
 
     def forget(self, cell: Cell) -> None:
@@ -297,10 +249,16 @@ class QuickJSExecutor:
             output=output,
         )
 
-    async def _do(self, work: Callable[[Worker], T], *, urgent: bool = False) -> T:
-        return await self._await(_Job(work, preferred=None, urgent=urgent), _nothing)
+    def _count(self, what: str) -> None:
+        with self._counting:
+            self._counts[what] += 1
 
-    async def _await(self, job: _Job[T], stop: Callable[[], None], *, bounded: bool = False) -> T:
+    async def _do(self, work: Callable[[Worker], T], *, urgent: bool = False) -> T:
+        return await self._await(LoopJob(work, preferred=None, urgent=urgent), _nothing)
+
+    async def _await(
+        self, job: LoopJob[T], stop: Callable[[], None], *, bounded: bool = False
+    ) -> T:
         loop = self._loop = asyncio.get_running_loop()
         timers: list[asyncio.TimerHandle] = []
         if self._pool.submit(job):
@@ -324,7 +282,7 @@ class QuickJSExecutor:
             for timer in timers:
                 timer.cancel()
 
-    def _give_up(self, job: _Job[Any]) -> None:
+    def _give_up(self, job: LoopJob[Any]) -> None:
         if self._pool.discard(job):
             job.refuse(
                 RuntimeUnavailableError(
