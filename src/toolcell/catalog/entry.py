@@ -1,6 +1,7 @@
 """Owns `Entry`: one catalogued tool with its names and hints, and `Hit`: an entry that was found.
 
-Above: search, quick index, code mode, tool search. Below: `tools`. Refuses to know: who may see it.
+Above: search, quick index, code mode, tool search. Below: `hints`, `tools`. Refuses to know: who
+may see it.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from toolcell.catalog.hints import UNKNOWN, input_hint, output_hint
 from toolcell.tools.tool import SourcedTool
 
 
@@ -18,8 +20,6 @@ class Entry:
     Attributes:
         sourced: The tool and where it is from.
         description: Its description; at most 512 UTF-16 units for MCP and client tools (rule 4.9).
-        input: Compact TypeScript input hint; `unknown` for MCP and client tools (rule 4.3).
-        output: Complete compact output hint of a trusted closed schema, or None (rule 7.2).
         callable_name: Its bare global in the catalog API; None for MCP tools and for a tool whose
             name another one won (rule 4.7).
         mcp_path: For MCP tools `(server identifier, method identifier)`; `("fx", "resources.list")`
@@ -29,8 +29,6 @@ class Entry:
 
     sourced: SourcedTool
     description: str
-    input: str
-    output: str | None
     callable_name: str | None
     mcp_path: tuple[str, str] | None
     api_path: str | None
@@ -44,6 +42,19 @@ class Entry:
     def name(self) -> str:
         """The tool's own name."""
         return self.sourced.tool.name
+
+    @property
+    def input(self) -> str:
+        """Compact TypeScript input hint; `unknown` for MCP and client tools (rule 4.3).
+
+        Worked out when first asked for and remembered by schema object.
+        """
+        return input_hint(self.sourced.tool.parameters) if self.sourced.trusted else UNKNOWN
+
+    @property
+    def output(self) -> str | None:
+        """Complete compact output hint of a trusted closed schema, or None (rule 7.2)."""
+        return output_hint(self.sourced.tool.output_schema) if self.sourced.trusted else None
 
     @property
     def guest_name(self) -> str | None:

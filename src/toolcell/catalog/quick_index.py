@@ -6,13 +6,12 @@ and everything that came from a server or a client.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 from typing import Final, Literal
 
 from toolcell.base.jsontext import dumps
 from toolcell.catalog.entry import Entry
-from toolcell.catalog.order import SortKey, sort_key
+from toolcell.catalog.order import sort_key
 from toolcell.catalog.snapshot import CatalogSnapshot
 
 Api = Literal["catalog", "tools"]
@@ -28,25 +27,33 @@ _FOOTER: Final[dict[Api, str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
 class _Line:
-    head: str
-    output: str | None
-    order: SortKey
+    """One tool of the index. Its hints are asked for only when there may be room for them."""
+
+    def __init__(self, name: str, printed: str, entry: Entry) -> None:
+        self.printed = printed
+        self.order = sort_key(name)
+        self.entry = entry
+        self.output = entry.output
 
     @property
-    def saving(self) -> int:
-        """How many characters giving up the output hint frees."""
-        return len(self.output) - len(UNKNOWN_OUTPUT) if self.output is not None else 0
+    def shortest(self) -> int:
+        """A lower bound of `length`, known without the input hint."""
+        return len(f"- {self.printed} {{}} -> {UNKNOWN_OUTPUT}\n")
 
+    @property
     def length(self) -> int:
-        return len(self.head) + len(" -> ") + len(self.output or UNKNOWN_OUTPUT) + 1
+        """Characters of the line without its output hint, line end included."""
+        return self.shortest - len("{}") + len(self.entry.input)
 
-    def without_output(self) -> _Line:
-        return _Line(self.head, None, self.order)
+    @property
+    def cost(self) -> int:
+        """Characters that its output hint takes beyond `?`."""
+        return 0 if self.output is None else len(self.output) - len(UNKNOWN_OUTPUT)
 
-    def __str__(self) -> str:
-        return f"{self.head} -> {self.output or UNKNOWN_OUTPUT}"
+    def text(self, *, with_output: bool) -> str:
+        output = self.output if with_output and self.output is not None else UNKNOWN_OUTPUT
+        return f"- {self.printed} {self.entry.input} -> {output}"
 
 
 def quick_index(
@@ -59,66 +66,58 @@ def quick_index(
     counted in the last line. Equal sets of tools give equal bytes.
     """
     lines = [
-        line
+        _Line(name, printed, entry)
         for entry in entries
-        if entry.sourced.trusted
-        and snapshot.get(entry.id) is entry
-        and (line := _line(entry, api)) is not None
+        if entry.sourced.trusted and snapshot.get(entry.id) is entry
+        for name, printed in _named(entry, api)
     ]
     if not lines:
         return ""
+    lines.sort(key=lambda line: (line.output is None, line.order))
     room = budget - len(_HEADING)
-    kept = _shed_outputs(lines, room)
-    if sum(line.length() for line in kept) > room:
+    kept = lines
+    if not _fit(lines, room):
         # The footer is at most as long as when it counts every tool.
         room -= len(_FOOTER[api].format(count=len(lines))) + 1
-        kept = _restore_outputs(_fitting(lines, room), room)
-    kept.sort(key=lambda line: (line.output is None, line.order))
-    parts = [_HEADING, *map(str, kept)]
+        kept = _fitting(lines, room)
+    shown = _shown_outputs(kept, room - sum(line.length for line in kept))
+    kept = sorted(kept, key=lambda line: (line not in shown, line.order))
+    parts = [_HEADING, *(line.text(with_output=line in shown) for line in kept)]
     if len(kept) < len(lines):
         parts.append(_FOOTER[api].format(count=len(lines) - len(kept)))
     return "\n".join(parts)
 
 
-def _line(entry: Entry, api: Api) -> _Line | None:
+def _named(entry: Entry, api: Api) -> Iterator[tuple[str, str]]:
+    """Yield the name to sort by and its printed form; nothing for a tool that has none."""
     if api == "tools":
-        return _Line(f"- {dumps(entry.id)} {entry.input}", entry.output, sort_key(entry.id))
-    name = entry.callable_name
-    return None if name is None else _Line(f"- {name} {entry.input}", entry.output, sort_key(name))
+        yield entry.id, dumps(entry.id)
+    elif entry.callable_name is not None:
+        yield entry.callable_name, entry.callable_name
 
 
-def _shed_outputs(lines: list[_Line], room: int) -> list[_Line]:
-    """Give up output hints, the longest first, until all lines fit or no hint is left."""
-    excess = sum(line.length() for line in lines) - room
-    kept: list[_Line] = []
-    for line in sorted(lines, key=lambda line: (-line.saving, line.order)):
-        if excess > 0 and line.saving > 0:
-            excess -= line.saving
-            kept.append(line.without_output())
-        else:
-            kept.append(line)
-    return kept
+def _fit(lines: list[_Line], room: int) -> bool:
+    """Whether all lines fit without their output hints."""
+    if sum(line.shortest for line in lines) > room:
+        return False
+    return sum(line.length for line in lines) <= room
 
 
 def _fitting(lines: list[_Line], room: int) -> list[_Line]:
-    """Return the lines that fit without output hints, taken in index order; others are skipped."""
+    """Return the lines that fit without output hints, taken in order; the others are skipped."""
     kept: list[_Line] = []
-    for line in sorted(lines, key=lambda line: (line.output is None, line.order)):
-        length = line.length() - line.saving
-        if length <= room:
-            room -= length
+    for line in lines:
+        if line.shortest <= room and line.length <= room:
+            room -= line.length
             kept.append(line)
     return kept
 
 
-def _restore_outputs(lines: list[_Line], room: int) -> list[_Line]:
-    """Keep the output hints that still fit beside all `lines`, the shortest first."""
-    room -= sum(line.length() - line.saving for line in lines)
-    kept: list[_Line] = []
-    for line in sorted(lines, key=lambda line: (line.saving, line.order)):
-        if line.saving <= room:
-            room -= line.saving
-            kept.append(line)
-        else:
-            kept.append(line.without_output())
-    return kept
+def _shown_outputs(lines: list[_Line], room: int) -> set[_Line]:
+    """Return the lines whose output hint fits beside all `lines`, the shortest hints first."""
+    shown: set[_Line] = set()
+    for line in sorted(lines, key=lambda line: (line.cost, line.order)):
+        if line.output is not None and line.cost <= room:
+            room -= line.cost
+            shown.add(line)
+    return shown

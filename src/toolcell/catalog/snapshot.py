@@ -16,7 +16,6 @@ from toolcell.base.identifiers import digest
 from toolcell.base.jsontext import clip_utf16
 from toolcell.catalog.entry import Entry, Hit
 from toolcell.catalog.fingerprint import fingerprint
-from toolcell.catalog.hints import UNKNOWN, input_hint, output_hint
 from toolcell.catalog.names import (
     callable_names,
     catalog_order,
@@ -24,6 +23,7 @@ from toolcell.catalog.names import (
     mcp_server_identifiers,
 )
 from toolcell.catalog.order import sort_key
+from toolcell.catalog.search.explain import explain
 from toolcell.catalog.search.searcher import Reranker, Searcher, Visible
 from toolcell.tools.tool import McpOrigin, SourcedTool, SourceName, ToolKind
 
@@ -109,6 +109,10 @@ class CatalogSnapshot:
         """Return at most `limit` hits, best first; see `Searcher.search`."""
         return self._searcher.search(query, limit=limit, visible=visible, reranker=reranker)
 
+    def explain(self, query: str, entry: Entry) -> dict[str, tuple[str, ...]]:
+        """Return the words of `query` that `entry` matches, by field; see `search.explain`."""
+        return explain(query, entry)
+
     @cached_property
     def key(self) -> str:
         """A hash of the content: equal for equal sets of tools, whatever their executors."""
@@ -187,14 +191,12 @@ def _entry(
     api_path = f"tools/{callable_name}.d.ts" if callable_name is not None else None
     if mcp_path is not None:
         api_path = f"mcp/{mcp_path[0]}.d.ts"
-    trusted = sourced.trusted
+    description = tool.description
+    if not sourced.trusted:
+        description = clip_utf16(description, MCP_DESCRIPTION_UNITS)
     return Entry(
         sourced=sourced,
-        description=tool.description
-        if trusted
-        else clip_utf16(tool.description, MCP_DESCRIPTION_UNITS),
-        input=input_hint(tool.parameters) if trusted else UNKNOWN,
-        output=output_hint(tool.output_schema) if trusted else None,
+        description=description,
         callable_name=callable_name,
         mcp_path=mcp_path,
         api_path=api_path,

@@ -67,10 +67,13 @@ class Searcher:
         nothing. `visible` is asked on every search, and hidden tools do not touch the statistics.
 
         Raises:
-            ValueError: the reranker gave back a hit that it was not given.
+            ValueError: `limit` is below 1, or the reranker gave back a hit that it was not given.
         """
+        if limit < 1:
+            message = "limit must be a positive integer."
+            raise ValueError(message)
         wanted = query.strip()
-        if not wanted or limit < 1 or not self._given:
+        if not wanted or not self._given:
             return ()
         flags = self._flags(visible)
         exact = self._exact_hits(wanted, flags)
