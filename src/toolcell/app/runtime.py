@@ -29,6 +29,7 @@ from toolcell.calls.redaction import Redactor
 from toolcell.codemode.continuations.store import ContinuationStore
 from toolcell.codemode.runtime import RuntimePorts
 from toolcell.config.code_mode import CodeModeOptions
+from toolcell.config.env import shell_environment
 from toolcell.config.resolve import code_mode_options
 from toolcell.config.tree import Config
 from toolcell.errors import ToolcellError
@@ -139,7 +140,7 @@ class Runtime:
             return []
         return core_tools(
             WorkspaceRoots([workspace]),
-            ShellOptions(),
+            ShellOptions(env=shell_environment()),
             spawner=self.supervisor,
             clock=self.host.clock,
         )

@@ -90,7 +90,7 @@ class Passage:
             scope=invocation.scope,
             call_id=invocation.call_id,
             parent_id=invocation.parent_id,
-            deadline=None,
+            deadline=invocation.budget,
             update=self.record.reporter(),
         )
         self.ran = True

@@ -14,12 +14,29 @@ from toolcell.errors import ConfigError
 
 CONFIG_VARIABLE = "TOOLCELL_CONFIG"
 HOME_VARIABLE = "TOOLCELL_HOME"
+_SHELL_VARIABLES = (
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "TMPDIR",
+    "TZ",
+    "LANG",
+    "LC_ALL",
+    "LC_CTYPE",
+)
 _REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
 def variable(name: str) -> str | None:
     """Return an environment variable; None when unset or empty."""
     return os.environ.get(name) or None
+
+
+def shell_environment() -> dict[str, str]:
+    """Return the variables a shell command gets: places and language, no secrets."""
+    return {name: os.environ[name] for name in _SHELL_VARIABLES if name in os.environ}
 
 
 def home() -> Path:

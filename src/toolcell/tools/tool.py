@@ -45,7 +45,9 @@ class ToolContext:
         scope: Whom the run acts for.
         call_id: This call.
         parent_id: The `exec` call whose cell made it, or None.
-        deadline: The time left for this call, or None for no limit of its own.
+        deadline: How long the caller will wait before it goes on without an answer; None for as
+            long as it takes. A call may outlive it (rule 3.5), so nothing must stop at it; a tool
+            that can hand back something to poll does so well before (REPORTS RS-10).
         update: Report progress: any JSON value; never blocks.
     """
 
