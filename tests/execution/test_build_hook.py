@@ -41,12 +41,12 @@ def locked(hook: ModuleType, monkeypatch: pytest.MonkeyPatch, engine: Path) -> N
 
 
 def test_the_lock_belongs_to_the_present_inputs(hook: ModuleType) -> None:
-    """Rule 9.3: toolcell ships its own pinned wasm; edit glue.c, then `hatch_build.py --lock`."""
+    """rule 9.3: toolcell ships its own pinned wasm; edit glue.c, then `hatch_build.py --lock`."""
     assert hook.locked_hash() is not None
 
 
 def test_the_engine_in_use_is_the_locked_one(hook: ModuleType) -> None:
-    """Rule 9.3."""
+    """rule 9.3."""
     engine = ROOT / "src" / "toolcell" / "execution" / "quickjs" / "engine.wasm"
     if not engine.is_file():
         pytest.skip("not an editable install")
@@ -56,7 +56,7 @@ def test_the_engine_in_use_is_the_locked_one(hook: ModuleType) -> None:
 def test_a_cached_engine_is_used_without_a_build(
     hook: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Rule 9.3: hatchling calls the hook twice; only the first build compiles."""
+    """rule 9.3: hatchling calls the hook twice; only the first build compiles."""
     engine = wasm(tmp_path / "cache" / f"{hook.inputs_hash()}.wasm", b"right")
     locked(hook, monkeypatch, engine)
     monkeypatch.setattr(hook, "compile_engine", lambda _: pytest.fail("it compiled"))
@@ -66,7 +66,7 @@ def test_a_cached_engine_is_used_without_a_build(
 def test_an_engine_in_the_tree_is_used_when_it_is_the_locked_one(
     hook: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Rule 9.3."""
+    """rule 9.3."""
     engine = wasm(hook.IN_TREE, b"right")
     locked(hook, monkeypatch, engine)
     assert hook.provide_engine() == engine
@@ -79,7 +79,7 @@ def test_an_engine_in_the_tree_is_used_when_it_is_the_locked_one(
 def test_another_result_from_the_same_inputs_is_an_error(
     hook: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Rule 9.3: the text says what to do."""
+    """rule 9.3: the text says what to do."""
     built = wasm(tmp_path / "built.wasm", b"wrong")
     monkeypatch.setattr(hook, "compile_engine", lambda _: built)
     with pytest.raises(hook.EngineBuildError, match=r"(?s)same inputs.*TOOLCELL_QUICKJS_WASM"):
@@ -93,7 +93,7 @@ def test_changed_inputs_are_a_warning(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Rule 9.3: somebody edited glue.c."""
+    """rule 9.3: somebody edited glue.c."""
     monkeypatch.setattr(hook, "locked_hash", lambda: None)
     built = wasm(tmp_path / "built.wasm", b"new")
     monkeypatch.setattr(hook, "compile_engine", lambda _: built)
@@ -107,7 +107,7 @@ def test_a_prebuilt_engine_is_taken_and_a_strange_one_is_named(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Rule 9.3: the way to install without network or compiler."""
+    """rule 9.3: the way to install without network or compiler."""
     engine = wasm(tmp_path / "mine.wasm", b"mine")
     monkeypatch.setenv(hook.PREBUILT, str(engine))
     assert hook.provide_engine() == engine
@@ -121,7 +121,7 @@ def test_a_prebuilt_engine_is_taken_and_a_strange_one_is_named(
 
 
 def test_a_failing_download_says_what_to_do(hook: ModuleType, tmp_path: Path) -> None:
-    """Rule 9.3."""
+    """rule 9.3."""
     with pytest.raises(hook.EngineBuildError, match=r"(?s)cannot download.*TOOLCELL_QUICKJS_WASM"):
         hook.download(tmp_path / "d", "not a requirement !!")
 
@@ -129,7 +129,7 @@ def test_a_failing_download_says_what_to_do(hook: ModuleType, tmp_path: Path) ->
 def test_the_engine_goes_into_the_wheel_or_beside_the_sources(
     hook: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Rule 9.3."""
+    """rule 9.3."""
     engine = wasm(tmp_path / "mine.wasm", b"mine")
     monkeypatch.setattr(hook, "provide_engine", lambda: engine)
     build_hook = hook.EngineHook.__new__(hook.EngineHook)
@@ -146,5 +146,5 @@ def test_the_engine_goes_into_the_wheel_or_beside_the_sources(
 def test_a_build_from_the_pinned_sources_gives_the_locked_engine(
     hook: ModuleType, tmp_path: Path
 ) -> None:
-    """Rule 9.3: bit for bit."""
+    """rule 9.3: bit for bit."""
     assert hook.digest(hook.compile_engine(tmp_path)) == hook.locked_hash()

@@ -10,7 +10,7 @@ from toolcell.execution.frames import FrameError, FrameKind, read_frames, start_
 
 
 def test_frames_become_requests_output_and_a_value() -> None:
-    """Rule 8.5."""
+    """rule 8.5."""
     handed = read_frames(
         [(1, '1 echo [{"a": "b c"}]'), (2, "text"), (3, "[1]"), (6, "7"), (4, "null")], "u.js"
     )
@@ -40,13 +40,13 @@ def test_an_error_keeps_only_frames_of_the_users_file() -> None:
     [(9, ""), (1, "x echo []"), (1, "1 echo"), (5, "{"), (5, "[]"), (6, "-1"), (1, "٣ a []")],
 )
 def test_frames_of_no_controller_of_ours_are_refused(frame: tuple[int, str]) -> None:
-    """Rule 9.3: a guest that broke its engine is not believed."""
+    """rule 9.3: a guest that broke its engine is not believed."""
     with pytest.raises(FrameError):
         read_frames([frame], "u.js")
 
 
 def test_the_start_message_is_json_whatever_the_source_holds() -> None:
-    """Rule 3.1."""
+    """rule 3.1."""
     message = start_message('"\ud83d\n</script>', "u.js", '{"e":{}}')
     assert json.loads(message)["source"] == '"\ud83d\n</script>'
     assert FrameKind.REQUEST == 1

@@ -85,7 +85,7 @@ async def test_a_missing_engine_is_reported_with_its_remedy(tmp_path: Path) -> N
 
 
 async def test_a_broken_prelude_is_named() -> None:
-    """Rule 1.6: the text says which script and why."""
+    """rule 1.6: the text says which script and why."""
     executor = QuickJSExecutor()
     for source, said in (("(function(", "SyntaxError"), ("(() => null.x)", "TypeError")):
         bad = GuestImage(
@@ -98,7 +98,7 @@ async def test_a_broken_prelude_is_named() -> None:
 
 
 async def test_the_compiled_engine_is_kept_in_a_private_folder(tmp_path: Path) -> None:
-    """Rule 9.3: loading compiled code trusts it, so nobody else may write there."""
+    """rule 9.3: loading compiled code trusts it, so nobody else may write there."""
     told: list[str] = []
     cache = tmp_path / "cache"
     cache.mkdir(mode=0o777)
@@ -119,7 +119,7 @@ async def test_the_compiled_engine_is_kept_in_a_private_folder(tmp_path: Path) -
 
 
 def test_a_cache_that_cannot_be_had_is_done_without(tmp_path: Path) -> None:
-    """Rule 9.3: a folder of somebody else is not used."""
+    """rule 9.3: a folder of somebody else is not used."""
     blocked = tmp_path / "file"
     blocked.write_text("in the way")
     assert ModuleCache(blocked).load("k", lambda: b"compiled", lambda _: True) == b"compiled"
@@ -129,7 +129,7 @@ def test_a_cache_that_cannot_be_had_is_done_without(tmp_path: Path) -> None:
 
 
 async def test_a_compiled_engine_of_other_settings_is_compiled_again(tmp_path: Path) -> None:
-    """Rule 9.3: a home shared by machines, or a newer toolcell beside an older one."""
+    """rule 9.3: a home shared by machines, or a newer toolcell beside an older one."""
     wasmtime = fence.wasmtime
     parts = split(ENGINE_WASM.read_bytes())
     config = wasmtime.Config()
@@ -144,7 +144,7 @@ async def test_a_compiled_engine_of_other_settings_is_compiled_again(tmp_path: P
 
 
 async def test_images_are_kept_in_a_bounded_number() -> None:
-    """Rule 4.5: a continuation keeps its own image alive all the same."""
+    """rule 4.5: a continuation keeps its own image alive all the same."""
     executor = QuickJSExecutor(QuickJSOptions(images=2))
     step = await suspend(executor, "await call('a'); return fromData.greeting")
     await step.continuation.park()
@@ -161,7 +161,7 @@ async def test_images_are_kept_in_a_bounded_number() -> None:
 
 
 async def test_a_live_program_moves_when_its_worker_is_busy() -> None:
-    """Rule 9.4: a spinning cell holds up no other."""
+    """rule 9.4: a spinning cell holds up no other."""
     executor = QuickJSExecutor(QuickJSOptions(threads=2))
     step = await suspend(executor, "const v = [1, 2]; await call('a'); return v")
     async with anyio.create_task_group() as group:
@@ -176,7 +176,7 @@ async def test_a_live_program_moves_when_its_worker_is_busy() -> None:
 
 
 async def test_a_full_queue_refuses_and_a_long_wait_gives_up() -> None:
-    """Rule 1.6: the queue before the threads is bounded in length and time."""
+    """rule 1.6: the queue before the threads is bounded in length and time."""
     executor = QuickJSExecutor(QuickJSOptions(threads=1, queue_limit=1, queue_seconds=0.1))
     await executor.prepare(IMAGE)
     async with anyio.create_task_group() as group:
@@ -265,7 +265,7 @@ async def test_disposing_while_a_cancelled_step_still_runs_is_safe() -> None:
 
 
 async def test_a_damaged_snapshot_is_a_restore_fault() -> None:
-    """Rule 3.7."""
+    """rule 3.7."""
     executor = QuickJSExecutor()
     step = await suspend(executor, "await call('a')")
     await step.continuation.park()
@@ -279,7 +279,7 @@ async def test_a_damaged_snapshot_is_a_restore_fault() -> None:
 
 
 def test_snapshots_hold_changed_and_grown_pages_only() -> None:
-    """Rule 3.7: limits count before compression, zero pages cost nothing."""
+    """rule 3.7: limits count before compression, zero pages cost nothing."""
     base = bytes(65536) + b"a" * 65536
     memory = bytearray(base) + bytearray(65536 * 3)
     memory[5] = 1
@@ -302,7 +302,7 @@ def test_snapshots_hold_changed_and_grown_pages_only() -> None:
 
 
 def test_the_engine_imports_its_memory_and_the_clock_only() -> None:
-    """Rule 9.3: no ambient authority is linked."""
+    """rule 9.3: no ambient authority is linked."""
     made = fence.Engine(load_engine_code(ENGINE_WASM, ModuleCache(), lambda _: None).code)
     assert sorted(made.imports) == [
         ("env", "memory"),
@@ -311,7 +311,7 @@ def test_the_engine_imports_its_memory_and_the_clock_only() -> None:
 
 
 def test_an_engine_with_other_imports_is_refused() -> None:
-    """Rule 9.3."""
+    """rule 9.3."""
     wasm = fence.wasmtime.wat2wasm('(module (import "env" "f" (func)) (memory 1))')
     with pytest.raises(fence.EngineLoadError, match="must not have"):
         fence.Engine(fence.compile_module(bytes(wasm)))
@@ -319,13 +319,13 @@ def test_an_engine_with_other_imports_is_refused() -> None:
 
 @pytest.mark.parametrize("wasm", [b"", b"\0asm\x01\0\0\0", b"\0asm\x01\0\0\0\x05\xff"])
 def test_files_that_are_no_engine_are_refused(wasm: bytes) -> None:
-    """Rule 1.6."""
+    """rule 1.6."""
     with pytest.raises(WasmFormatError):
         split(wasm)
 
 
 def test_guest_addresses_are_checked() -> None:
-    """Rule 9.3: a guest that lies about its memory reads and writes nothing of the host."""
+    """rule 9.3: a guest that lies about its memory reads and writes nothing of the host."""
     code = load_engine_code(ENGINE_WASM, ModuleCache(), lambda _: None)
     engine = fence.Engine(code.code)
     data = engine.load_data(code.base)
@@ -342,7 +342,7 @@ def test_guest_addresses_are_checked() -> None:
 
 
 async def test_the_public_face_of_wasmtime_does_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rule 9.3: the quick call layer is an optimisation with a way back."""
+    """rule 9.3: the quick call layer is an optimisation with a way back."""
     assert fence.call_layer() == "ctypes"
     monkeypatch.setattr(fence, "call_layer", lambda: "public")
     executor = QuickJSExecutor()

@@ -55,7 +55,7 @@ def program(name: str) -> Program:
 
 
 async def test_a_script_asks_and_is_answered() -> None:
-    """Rule 9.1: the contract has no engine in it."""
+    """rule 9.1: the contract has no engine in it."""
     executor = made()
     await executor.prepare(IMAGE)
     step = await executor.start(program("adds"), Limits(), 1)
@@ -73,7 +73,7 @@ async def test_a_script_asks_and_is_answered() -> None:
 
 
 async def test_a_refusal_is_raised_in_the_script() -> None:
-    """Rule 3.10: caught or not."""
+    """rule 3.10: caught or not."""
     executor = made()
     refusal = [Refusal(1, '{"message":"no"}')]
     caught = await executor.start(program("catches"), Limits(), 1)
@@ -89,14 +89,14 @@ async def test_a_refusal_is_raised_in_the_script() -> None:
 
 
 async def test_an_unknown_script_does_not_parse() -> None:
-    """Rule 3.9."""
+    """rule 3.9."""
     step = await made().start(program("missing"), Limits(), 1)
     assert isinstance(step, Faulted)
     assert step.kind == "syntax"
 
 
 async def test_a_dropped_script_is_closed() -> None:
-    """Rule 3.8."""
+    """rule 3.8."""
     executor = made()
     step = await executor.start(program("adds"), Limits(), 1)
     assert isinstance(step, Suspended)

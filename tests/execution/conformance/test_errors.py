@@ -38,7 +38,7 @@ async def test_the_first_line_has_right_columns(executor: Executor) -> None:
 
 
 async def test_stacks_show_no_frame_of_the_controller(executor: Executor) -> None:
-    """Rule 3.10."""
+    """rule 3.10."""
     for source in ("return {toJSON() { throw new Error('x') }}", "await call('boom', 'y')"):
         fault = (await run(executor, source)).fault
         assert all(FILENAME in line for line in fault.error.stack.splitlines())
@@ -60,7 +60,7 @@ async def test_stacks_show_no_frame_of_the_controller(executor: Executor) -> Non
 async def test_source_that_closes_the_wrapper_does_not_parse(
     executor: Executor, source: str
 ) -> None:
-    """Rule 3.2: nothing of such a source runs."""
+    """rule 3.2: nothing of such a source runs."""
     assert (await run(executor, source)).fault.kind == "syntax"
 
 
@@ -78,12 +78,12 @@ async def test_source_that_closes_the_wrapper_does_not_parse(
     ],
 )
 async def test_ordinary_bodies_parse(executor: Executor, source: str) -> None:
-    """Rule 3.1."""
+    """rule 3.1."""
     assert (await run(executor, source)).value == 5
 
 
 async def test_bodies_run_in_sloppy_mode(executor: Executor) -> None:
-    """Rule 3.1: what models write against a script works."""
+    """rule 3.1: what models write against a script works."""
     assert (await run(executor, "leak = 4; return globalThis.leak")).value == 4
 
 
@@ -105,12 +105,12 @@ async def test_an_error_called_interrupted_is_no_timeout(executor: Executor) -> 
 async def test_thrown_values_that_are_no_errors_are_shown(
     executor: Executor, source: str, message: str
 ) -> None:
-    """Rule 3.10."""
+    """rule 3.10."""
     assert (await run(executor, source)).fault.error.message == message
 
 
 async def test_an_error_that_cannot_be_shown_still_fails_the_program(executor: Executor) -> None:
-    """Rule 3.10: hostile errors do not break the report."""
+    """rule 3.10: hostile errors do not break the report."""
     source = """const e = new Error('x');
       Object.defineProperty(e, 'message', {get() { throw 1 }}); throw e"""
     assert (await run(executor, source)).fault.kind == "error"
@@ -120,7 +120,7 @@ async def test_an_error_that_cannot_be_shown_still_fails_the_program(executor: E
 
 
 async def test_a_refused_request_is_a_plain_error_with_its_fields(executor: Executor) -> None:
-    """Rule 3.10, BEHAVIOURS 112, BEHAVIOURS 148."""
+    """rule 3.10, BEHAVIOURS 112, BEHAVIOURS 148."""
     source = """try { await call('boom', 'no') } catch (e) {
       return [e instanceof Error, Object.getPrototypeOf(e) === Error.prototype,
               e.message, e.code] }"""
@@ -190,7 +190,7 @@ async def test_a_handled_rejection_after_the_answer_completes(executor: Executor
 
 
 async def test_a_rejection_nobody_handles_fails_the_program(executor: Executor) -> None:
-    """Rule 3.10: of any promise, not only of calls."""
+    """rule 3.10: of any promise, not only of calls."""
     fault = (await run(executor, "Promise.reject(new RangeError('lost')); return 1")).fault
     assert (fault.error.name, fault.error.message) == ("RangeError", "lost")
 
@@ -203,7 +203,7 @@ async def test_waiting_for_nothing_is_an_error(executor: Executor) -> None:
 
 
 async def test_deep_recursion_is_an_error_that_can_be_caught(executor: Executor) -> None:
-    """Rule 9.4."""
+    """rule 9.4."""
     caught = (
         "let d = 0; function f() { d++; f() } try { f() } catch (e) { return [e.name, d > 100] }"
     )

@@ -47,7 +47,7 @@ async def test_constructors_confer_nothing(executor: Executor, kind: Kind) -> No
 
 
 async def test_modules_cannot_be_loaded(executor: Executor) -> None:
-    """Rule 3.2: the screen refuses these before; the engine has nothing to load either."""
+    """rule 3.2: the screen refuses these before; the engine has nothing to load either."""
     source = "try { await import('fs') } catch (e) { return e instanceof Error }"
     assert (await run(executor, source)).value is True
     assert (await run(executor, "return eval('import.meta')")).fault.kind == "error"

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.anyio
 
 
 async def test_jobs_run_in_order_before_the_step_ends(executor: Executor) -> None:
-    """Rule 3.4."""
+    """rule 3.4."""
     source = """const seen = [];
       Promise.resolve().then(() => seen.push(2)).then(() => seen.push(4));
       (async () => { await null; seen.push(3) })(); seen.push(1);
@@ -23,13 +23,13 @@ async def test_jobs_run_in_order_before_the_step_ends(executor: Executor) -> Non
 
 
 async def test_thousands_of_chained_jobs_run_in_one_step(executor: Executor) -> None:
-    """Rule 3.4."""
+    """rule 3.4."""
     ran = await run(executor, "let n = 0; while (n < 20000) { await null; n++ } return n")
     assert (ran.value, ran.steps) == (20000, 1)
 
 
 async def test_requests_count_from_one_in_call_order(executor: Executor) -> None:
-    """Rule 9.1: what the contract says of ids."""
+    """rule 9.1: what the contract says of ids."""
     step = await suspend(
         executor, "await Promise.all([call('a', 1), call('b', {x: 2}), call('c')])"
     )
@@ -133,7 +133,7 @@ async def test_a_request_can_be_withdrawn_after_a_resume(executor: Executor) -> 
 
 
 async def test_answers_to_unknown_or_settled_requests_are_ignored(executor: Executor) -> None:
-    """Rule 3.6: nothing is delivered twice."""
+    """rule 3.6: nothing is delivered twice."""
     step = await suspend(
         executor, "const a = await call('a'); const b = await call('b'); return [a, b]"
     )

@@ -48,7 +48,7 @@ async def test_endless_work_of_any_kind_times_out(executor: Executor, source: st
 
 
 async def test_the_time_of_a_step_is_its_own(executor: Executor) -> None:
-    """Rule 3.5: each exec and wait has its own seconds; a resume may time out too."""
+    """rule 3.5: each exec and wait has its own seconds; a resume may time out too."""
     step = await suspend(executor, "await call('a'); while (true) {}")
     end = await step.continuation.resume([Answer(1, "1")], 0.1)
     assert isinstance(end, Faulted)
@@ -138,7 +138,7 @@ async def test_a_program_may_go_on_after_catching_an_out_of_memory(executor: Exe
 
 
 async def test_memory_counts_what_the_program_adds(executor: Executor) -> None:
-    """Rule 1.2: the engine's own image is not charged."""
+    """rule 1.2: the engine's own image is not charged."""
     source = "const a = new Uint8Array(700 * 1024).fill(1); return a.length"
     assert (await run(executor, source, limits=Limits(memory_bytes=MIB))).value == 700 * 1024
 

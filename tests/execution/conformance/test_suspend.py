@@ -21,7 +21,7 @@ const pending = [call('a'), call('b')]; const chained = pending[1].then((v) => v
 
 
 async def test_a_parked_program_goes_on_where_it_was(executor: Executor) -> None:
-    """Rule 3.6: closures, generators, maps and pending promises survive; nothing is replayed."""
+    """rule 3.6: closures, generators, maps and pending promises survive; nothing is replayed."""
     step = await suspend(
         executor,
         STATE + "text('once'); const a = await pending[0]; text('resumed'); "
@@ -49,7 +49,7 @@ async def test_a_parked_program_goes_on_where_it_was(executor: Executor) -> None
 
 
 async def test_a_thousand_suspensions(executor: Executor) -> None:
-    """Rule 3.6: live and parked ones mixed."""
+    """rule 3.6: live and parked ones mixed."""
     source = """let s = 0; for (let i = 0; i < 1000; i++) {
       s += await call('echo', i); globalThis['k' + i % 50] = 'v'.repeat(i) } return s"""
     assert (await run(executor, source)).value == 499500
@@ -58,7 +58,7 @@ async def test_a_thousand_suspensions(executor: Executor) -> None:
 
 
 async def test_parking_keeps_memory_that_was_grown(executor: Executor) -> None:
-    """Rule 3.7."""
+    """rule 3.7."""
     source = """const big = new Uint8Array(5e6);
       for (let i = 0; i < big.length; i += 4096) big[i] = i % 251;
       const more = 'y'.repeat(1e6); await call('a');
@@ -83,7 +83,7 @@ async def test_a_state_over_the_snapshot_limit_is_a_fault(executor: Executor, ki
 
 
 async def test_limits_still_hold_after_a_park(executor: Executor, kind: Kind) -> None:
-    """Rule 9.4: memory and time."""
+    """rule 9.4: memory and time."""
     limits = Limits(memory_bytes=4 << 20)
     bomb = "await call('a'); const a = []; for (;;) a.push(new Array(1000).fill(0))"
     ran = await run(executor, bomb, limits=limits, park=True)
@@ -102,7 +102,7 @@ async def test_time_goes_forward_across_a_park(executor: Executor) -> None:
 
 
 async def test_disposing_frees_and_may_be_repeated(executor: Executor) -> None:
-    """Rule 3.8."""
+    """rule 3.8."""
     step = await suspend(executor, "await call('a')")
     parked = await suspend(executor, "await call('a')")
     await parked.continuation.park()

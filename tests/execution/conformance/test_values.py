@@ -69,7 +69,7 @@ async def test_promises_that_were_not_awaited_become_a_sentence(executor: Execut
 
 
 async def test_text_and_json_come_in_call_order(executor: Executor) -> None:
-    """Rule 3.11, BEHAVIOURS 115."""
+    """rule 3.11, BEHAVIOURS 115."""
     ran = await run(executor, "text('a'); json({b: 1}); text('c'); return 3")
     assert [(frame.type, frame.text) for frame in ran.output] == [
         ("text", "a"),
@@ -110,7 +110,7 @@ async def test_output_is_kept_when_the_program_throws(executor: Executor) -> Non
 
 
 async def test_handles_of_an_extension_serialise_as_it_says(executor: Executor) -> None:
-    """Rule 4.8: a handle is callable and serialises to its metadata, wherever it stands."""
+    """rule 4.8: a handle is callable and serialises to its metadata, wherever it stands."""
     ran = await run(executor, "text(handle); return [handle, {h: handle}, await handle(4)]")
     plain = {"callableName": "handle"}
     assert ran.texts == [json.dumps(plain, separators=(",", ":"))]
@@ -118,7 +118,7 @@ async def test_handles_of_an_extension_serialise_as_it_says(executor: Executor) 
 
 
 async def test_image_data_and_run_values_reach_the_extension(executor: Executor) -> None:
-    """Rule 9.1: what is the same for all cells is in the image, the rest comes with the start."""
+    """rule 9.1: what is the same for all cells is in the image, the rest comes with the start."""
     ran = await run(executor, "return [fromData, fromStart]")
     assert ran.value == [{"greeting": "hello"}, {"run": 1}]
 
@@ -133,12 +133,12 @@ async def test_any_unicode_survives_both_ways(executor: Executor, text: str) -> 
 
 
 async def test_source_text_may_hold_any_character(executor: Executor) -> None:
-    """Rule 3.1: a literal, not an escape."""
+    """rule 3.1: a literal, not an escape."""
     assert (await run(executor, "const ключ = '😀é'; return ключ")).value == "😀é"
 
 
 async def test_deep_values_end_as_an_error_not_a_crash(executor: Executor) -> None:
-    """Rule 9.4."""
+    """rule 9.4."""
     ran = await run(executor, "let a = []; for (let i = 0; i < 1e5; i++) a = [a]; return a")
     assert ran.fault.kind == "error"
     parsed = await run(executor, "return JSON.parse('['.repeat(1e6))")
@@ -147,7 +147,7 @@ async def test_deep_values_end_as_an_error_not_a_crash(executor: Executor) -> No
 
 
 async def test_a_deep_reply_does_not_harm_the_host(executor: Executor) -> None:
-    """Rule 9.4: replies are hostile too; the worst they can do is end their own program."""
+    """rule 9.4: replies are hostile too; the worst they can do is end their own program."""
     step = await suspend(executor, "const v = await call('echo'); return 'got it'")
     deep = "[" * 200_000 + "]" * 200_000
     end = await step.continuation.resume([Answer(1, deep)], 5)
@@ -158,7 +158,7 @@ async def test_a_deep_reply_does_not_harm_the_host(executor: Executor) -> None:
 async def test_a_value_over_the_frame_budget_is_a_fault_with_its_own_kind(
     executor: Executor,
 ) -> None:
-    """Rule 8.5: excess is never a silent cut."""
+    """rule 8.5: excess is never a silent cut."""
     limits = Limits(frame_bytes=64 << 10)
     ran = await run(executor, "text('kept'); return 'x'.repeat(1e6)", limits=limits)
     assert ran.fault.kind == "frames"
@@ -166,7 +166,7 @@ async def test_a_value_over_the_frame_budget_is_a_fault_with_its_own_kind(
 
 
 async def test_output_over_the_frame_budget_can_be_caught(executor: Executor) -> None:
-    """Rule 8.5: excess is a catchable guest error."""
+    """rule 8.5: excess is a catchable guest error."""
     source = (
         "const seen = []; for (const f of [() => text('x'.repeat(1e6)), "
         "() => call('echo', 'x'.repeat(1e6))]) "
@@ -187,6 +187,6 @@ async def test_the_guest_zone_is_utc(executor: Executor, monkeypatch: pytest.Mon
 
 
 async def test_random_numbers_differ_between_programs(executor: Executor) -> None:
-    """Rule 2.5: cells start from one image but not from one seed."""
+    """rule 2.5: cells start from one image but not from one seed."""
     seen = {(await run(executor, "return Math.random()")).value for _ in range(8)}
     assert len(seen) == 8
