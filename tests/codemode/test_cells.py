@@ -440,3 +440,33 @@ async def test_no_internal_name_is_exposed():
             "return [names.filter(n => n.startsWith('__')), (await echo({v:1})).v]",
         )
         assert value == [[], 1]
+
+
+@pytest.mark.parametrize(
+    ("code", "text"),
+    [
+        ("let a=[]; for(let i=0;i<5000;i++) a=[a]; return a", "nested too deeply"),
+        ("let a=[]; for(let i=0;i<5000;i++) a=[a]; return await echo({v:a})", "nested too deeply"),
+        ("return {get a(){throw new Error('getter')}}", "Error: getter"),
+        ("for(let i=0;i<1001;i++) setTimeout(()=>0, 5); return 1", "timers are open"),
+        ("throw {message:'obj'}", 'Uncaught {"message":"obj"}'),
+        ("Promise.reject(new Error('detached')); return 1", "Error: detached"),
+        ("}); evil(); (async () => {", "SyntaxError at"),
+    ],
+)
+async def test_odd_programs_end_with_a_clear_error(code, text):
+    """rule 3.9, rule 8.5: hostile shapes neither hang nor crash the host."""
+    async with quickjs() as host:
+        outcome = await failure(host.runtime(), code)
+        assert text in outcome.error
+        assert host.spawner.faults == []
+        assert host.store.statistics()["slots"] == 0
+
+
+async def test_a_loop_of_empty_timers_is_no_busy_loop_without_end():
+    """BEHAVIOURS 113: it is parked at the deadline like any slow cell."""
+    async with quickjs() as host:
+        runtime = host.runtime(timeout_ms=200)
+        outcome = await run(runtime, "while (true) await new Promise(r => setTimeout(r, 0))")
+        assert outcome.status == "waiting"
+        await runtime.abort()

@@ -81,6 +81,7 @@ class Bridge:
         self._ready: list[Settled] = []
         self._ready_bytes = 0
         self._in_flight = 0
+        self._sleeping = 0
         self._tasks = 0
         self._changed: anyio.Event | None = None
         self.refusals: dict[int, Refused] = {}
@@ -221,12 +222,13 @@ class Bridge:
     def _sleep(self, item: _Open, seconds: float) -> None:
         if seconds <= 0:
             self._settle(item, Answer(item.request.id, "null"))
-        elif sum(isinstance(o.handler, Sleeping) for o in self._open.values()) > MAX_SLEEPS:
+        elif self._sleeping >= MAX_SLEEPS:
             error = CallError(
                 f"more than {MAX_SLEEPS} timers are open.", code="invalid_input", effect="none"
             )
             self._settle(item, self._refusal(item.request, error))
         else:
+            self._sleeping += 1
             self._start(self._run_sleep, item, seconds)
 
     def _fill_slots(self) -> None:
@@ -247,6 +249,7 @@ class Bridge:
                     await anyio.sleep(seconds)
                     self._settle(item, Answer(item.request.id, "null"))
         finally:
+            self._sleeping -= 1
             self._task_over(item)
 
     async def _run_call(self, item: _Open) -> None:
