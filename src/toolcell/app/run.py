@@ -28,6 +28,7 @@ from toolcell.policy.rules import Policy, allows
 from toolcell.protocol.events import Diagnostic
 from toolcell.protocol.scope import RunScope
 from toolcell.protocol.sink import Sink
+from toolcell.sources.contract import Source
 from toolcell.surface.activation import Activation, activation
 from toolcell.surface.plan import SurfacePlan, VisibleTool, plan_code_mode, plan_direct
 from toolcell.tools.content import TextContent, ToolResult
@@ -50,12 +51,13 @@ class RunPorts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSettings:
-    """What differs from run to run."""
+    """What differs from run to run. `sources` are tools of this run alone, such as a client's."""
 
     scope: RunScope
     options: CodeModeOptions
     policy: Policy
     tools_disabled: bool = False
+    sources: tuple[Source, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +96,9 @@ class Run:
 
     def surface(self) -> RunSurface:
         """Return the tools as they are now; rebuilt only when a source changed."""
-        version = self._ports.toolbox.version
+        own = self._settings.sources
+        # Each version only grows, so the sum grows with any of them.
+        version = self._ports.toolbox.version + sum(source.version for source in own)
         current = self._surface
         if current is not None and current.version == version:
             return current
@@ -190,7 +194,9 @@ class Run:
 
     def _build(self, version: int) -> RunSurface:
         settings, ports = self._settings, self._ports
-        tools = tuple(t for t in ports.toolbox.tools() if allows(settings.policy, t))
+        own = (tool for source in settings.sources for tool in source.tools())
+        offered = (*ports.toolbox.tools(), *own)
+        tools = tuple(t for t in offered if allows(settings.policy, t))
         decided = activation(settings.options, tools, tools_disabled=settings.tools_disabled)
         snapshot = ports.shelf.snapshot(tools)
         catalog = RunCatalog(

@@ -198,7 +198,13 @@ class Runtime:
         return code_mode_options(self.config, agent_id, model)
 
     def run(
-        self, scope: RunScope, *, options: CodeModeOptions | None = None, model: str | None = None
+        self,
+        scope: RunScope,
+        *,
+        options: CodeModeOptions | None = None,
+        model: str | None = None,
+        sources: Sequence[Source] = (),
+        tools_disabled: bool = False,
     ) -> Run:
         """Make a run; end it with `end`.
 
@@ -206,10 +212,17 @@ class Runtime:
             scope: Whom it acts for.
             options: The effective options, when not the configured ones.
             model: `provider/model`, for activation per model.
+            sources: Started sources of this run alone; whoever made them closes them.
+            tools_disabled: The run has no tools at all (rule 2.3).
         """
-        policy = policy_of(self.config, scope.agent_id, sandboxed=scope.sandboxed)
-        effective = options or self.options(scope.agent_id, model)
-        run = Run(RunSettings(scope=scope, options=effective, policy=policy), self._ports)
+        settings = RunSettings(
+            scope=scope,
+            options=options or self.options(scope.agent_id, model),
+            policy=policy_of(self.config, scope.agent_id, sandboxed=scope.sandboxed),
+            sources=tuple(sources),
+            tools_disabled=tools_disabled,
+        )
+        run = Run(settings, self._ports)
         self._runs.add(run)
         return run
 
