@@ -139,3 +139,57 @@ def test_demo_answers_the_same_both_ways_with_a_smaller_request(toolcell):
     assert (outer["toolName"], len(outer["children"])) == ("exec", 11)
     assert all(child["parentToolCallId"] == outer["callId"] for child in outer["children"])
     assert {call["toolName"] for call in hidden["calls"][1:]} == {"wait"}
+
+
+LISTING = [
+    {"name": "create_issue", "server": "github", "description": "Create a new issue in GitHub."},
+    {"name": "close_issue", "server": "github", "description": "Close an issue."},
+    {"name": "slow", "description": "Wait."},
+]
+
+
+@pytest.fixture
+def listing(tmp_path):
+    file = tmp_path / "tools.jsonl"
+    schema = {"type": "object", "properties": {"title": {"type": "string"}}}
+    file.write_text("\n".join(json.dumps({**row, "inputSchema": schema}) for row in LISTING))
+    return str(file)
+
+
+def test_tools_are_listed_searched_and_described(toolcell, listing):
+    """`toolcell tools` over a file; the seed's own query finds the GitHub tool first."""
+    code, out, _ = toolcell("tools", "list", "--catalog", listing, "--json")
+    assert [row["name"] for row in json.loads(out)] == ["slow", "close_issue", "create_issue"]
+    code, out, _ = toolcell(
+        "tools", "search", "建立 GitHub 議題", "--catalog", listing, "--json", "--explain"
+    )
+    hits = json.loads(out)
+    assert (code, hits[0]["id"]) == (0, "mcp:github:create_issue")
+    assert hits[0]["input"] == "unknown"
+    assert hits[0]["why"]
+    code, out, _ = toolcell("tools", "describe", "slow", "--catalog", listing, "--json")
+    assert json.loads(out)["parameters"]["properties"] == {"title": {"type": "string"}}
+    code, out, err = toolcell("tools", "describe", "issue", "--catalog", listing)
+    assert (code, out) == (1, "")
+    assert "did you mean mcp:github:" in err
+    code, out, err = toolcell("tools", "search", "zzqx flurb", "--catalog", listing)
+    assert "no tool matches" in err
+
+
+def test_declarations_are_printed(toolcell, listing):
+    """rule 5.2: the same text `API.read` gives a guest."""
+    code, out, _ = toolcell("tools", "dts", "--catalog", listing, "--json")
+    paths = [row["path"] for row in json.loads(out)]
+    assert paths == ["mcp/index.d.ts", "mcp/github.d.ts", "tools/slow.d.ts"]
+    code, out, _ = toolcell("tools", "dts", "mcp/github.d.ts", "--catalog", listing)
+    assert "declare namespace MCP.github {" in out
+    assert "function createIssue(input?: {" in out
+    code, out, err = toolcell("tools", "dts", "mcp/../x.d.ts", "--catalog", listing)
+    assert (code, out) == (1, "")
+
+
+def test_a_broken_listing_names_the_line(toolcell, tmp_path):
+    (tmp_path / "bad.jsonl").write_text('{"name": "a", "description": "", "inputSchema": {}}\n{')
+    code, _, err = toolcell("tools", "list", "--catalog", "bad.jsonl")
+    assert code == 2
+    assert "line 2" in err

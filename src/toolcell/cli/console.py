@@ -16,6 +16,7 @@ from rich.table import Table
 
 from toolcell.base.jsontext import dumps
 
+PIPE_WIDTH = 200
 DONE, FAILED, MISUSED = 0, 1, 2
 """Exit codes: the work is done; it failed; bad usage or config."""
 
@@ -39,7 +40,7 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         table.add_column(name, overflow="fold")
     for row in rows:
         table.add_row(*(escape(printable(cell)) for cell in row))
-    Console().print(table)
+    Console(width=None if sys.stdout.isatty() else PIPE_WIDTH).print(table)
 
 
 def print_error(message: str) -> None:

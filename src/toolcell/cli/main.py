@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from cyclopts import App, CycloptsError
 
 from toolcell.base.version import VERSION
-from toolcell.cli import config_command, sessions_command
+from toolcell.cli import config_command, mcp_command, sessions_command, tools_command
 from toolcell.cli.agent_command import agent
 from toolcell.cli.console import FAILED, MISUSED, print_error
 from toolcell.cli.demo.command import demo
@@ -31,7 +31,9 @@ app.command(agent)
 app.command(config_command.app)
 app.command(demo)
 app.command(doctor)
+app.command(mcp_command.app)
 app.command(sessions_command.app)
+app.command(tools_command.app)
 
 
 def run(arguments: Sequence[str] | None = None) -> int:

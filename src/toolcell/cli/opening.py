@@ -36,6 +36,7 @@ class Opening:
         plugins: Plugins of the command's own.
         sinks: Who else gets events.
         core: Whether the core tools are there.
+        asks: Whether a person at the terminal may be asked; not where stdin is no conversation.
     """
 
     agent: str = DEFAULT_AGENT
@@ -43,6 +44,7 @@ class Opening:
     plugins: tuple[ToolPlugin, ...] = ()
     sinks: tuple[Sink, ...] = field(default=())
     core: bool = True
+    asks: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +74,9 @@ async def opened(config: Config, opening: Opening, progress: Progress) -> AsyncI
             sinks=(sessions, ProgressSink(progress), *opening.sinks),
             on_progress=progress.say,
         )
-        runtime = Runtime(config, parts, Host(approver=_approver(progress)))
+        runtime = Runtime(
+            config, parts, Host(approver=_approver(progress) if opening.asks else NoApprover())
+        )
         stack.push_async_callback(runtime.aclose)
         await runtime.start()
         yield Opened(runtime=runtime, sessions=sessions, progress=progress)
