@@ -13,13 +13,14 @@ from typing import Any
 from toolcell.app.catalogs import CatalogShelf
 from toolcell.app.executors import Executors
 from toolcell.app.host import Host
+from toolcell.app.masking import Masking
 from toolcell.app.run import Run, RunPorts, RunSettings
 from toolcell.app.settings import (
     approval_rules_of,
     endpoints_of,
     mcp_servers_of,
     policy_of,
-    secrets_of,
+    secret_values_of,
 )
 from toolcell.app.supervisor import Supervisor
 from toolcell.app.toolbox import Toolbox
@@ -65,6 +66,7 @@ class Parts:
         workspace: The folder of the core tools; None for a runtime without them.
         on_progress: Told of work that takes seconds.
         load_plugins: Whether plugins of the config and installed ones are loaded.
+        secrets: Further values that no event may hold.
     """
 
     tools: Sequence[Any] = ()
@@ -75,6 +77,7 @@ class Parts:
     workspace: Path | None = None
     on_progress: Callable[[str], None] = _quiet
     load_plugins: bool = True
+    secrets: frozenset[str] = frozenset()
 
 
 class Runtime:
@@ -88,12 +91,14 @@ class Runtime:
     def __init__(self, config: Config, parts: Parts, host: Host) -> None:
         self.config = config
         self.host = host
-        self.sink: Sink = FanOut((*parts.sinks, Guarded(host.sink)))
+        endpoints = endpoints_of(config)
+        servers = mcp_servers_of(config, parts.mcp_servers)
+        self.redactor = Redactor(secret_values_of(config, endpoints, servers) | parts.secrets)
+        told = FanOut((*parts.sinks, Guarded(host.sink)))
+        self.sink: Sink = Masking(told, self.redactor)
         self.supervisor = Supervisor(sink=self.sink, clock=host.clock)
         self.executors = Executors(denied=config.plugins.deny, on_progress=parts.on_progress)
-        endpoints = endpoints_of(config)
         self.providers = ProviderRegistry(endpoints)
-        servers = mcp_servers_of(config, parts.mcp_servers)
         self._mcp = McpSource(
             servers,
             spawner=self.supervisor,
@@ -120,7 +125,7 @@ class Runtime:
                 approvals=approval_rules_of(config),
                 sink=self.sink,
                 clock=host.clock,
-                redactor=Redactor(secrets_of(endpoints, servers)),
+                redactor=self.redactor,
             ),
             code_mode=RuntimePorts(
                 executors=self.executors.get,

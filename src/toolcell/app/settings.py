@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from toolcell.config.env import expand, home
+from toolcell.config.env import MIN_SECRET_CHARS, expand, home, secret_values
 from toolcell.config.resolve import agent_setting
 from toolcell.config.tools_tree import ToolPolicySettings
 from toolcell.config.tree import Config
@@ -19,8 +19,6 @@ from toolcell.providers.registry import Endpoint
 from toolcell.sources.mcp.settings import McpServerSettings, parse_server
 
 DEFAULT_MAX_TURNS = 50
-MIN_SECRET_CHARS = 8
-"""Shorter values of env and headers, such as `1` or `utf-8`, are settings, not secrets."""
 
 
 def policy_of(config: Config, agent_id: str, *, sandboxed: bool) -> EffectivePolicy:
@@ -87,6 +85,23 @@ def secrets_of(
         if len(value) >= MIN_SECRET_CHARS
     }
     return frozenset(keys | given | {value.rpartition(" ")[2] for value in given})
+
+
+def gateway_token_of(config: Config) -> str | None:
+    """Return the configured token of the gateway; None when it is to have one of its own."""
+    given = config.gateway.token
+    return None if given is None else expand(given, path="gateway.token")
+
+
+def secret_values_of(
+    config: Config,
+    endpoints: Mapping[str, Endpoint],
+    servers: Mapping[str, McpServerSettings],
+) -> frozenset[str]:
+    """Return every value that must never be stored: of the config and of the environment."""
+    token = gateway_token_of(config)
+    own = frozenset((token,) if token else ())
+    return secrets_of(endpoints, servers) | own | secret_values()
 
 
 def sessions_path_of(config: Config) -> Path:

@@ -26,7 +26,13 @@ _SHELL_VARIABLES = (
     "LC_ALL",
     "LC_CTYPE",
 )
+MIN_SECRET_CHARS = 8
+"""Shorter values, such as `1` or `utf-8`, are settings, not secrets."""
 _REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_SECRET_NAME = re.compile(
+    r"(?:^|_)(?:API_?KEY|ACCESS_KEY|PRIVATE_KEY|SECRET|TOKEN|PASSWORD|PASSWD|CREDENTIALS?)(?:_|$)",
+    re.IGNORECASE,
+)
 
 
 def variable(name: str) -> str | None:
@@ -43,6 +49,16 @@ def home() -> Path:
     """Return toolcell's own folder: `$TOOLCELL_HOME`, else `~/.toolcell`."""
     given = variable(HOME_VARIABLE)
     return Path(given).expanduser() if given else Path.home() / ".toolcell"
+
+
+def secret_values(environment: Mapping[str, str] | None = None) -> frozenset[str]:
+    """Return the values of environment variables that are secrets by their name."""
+    known = os.environ if environment is None else environment
+    return frozenset(
+        value
+        for name, value in known.items()
+        if len(value) >= MIN_SECRET_CHARS and _SECRET_NAME.search(name)
+    )
 
 
 def expand(text: str, *, path: str, environment: Mapping[str, str] | None = None) -> str:

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, field_validator
 
 from toolcell.config.fields import Settings, clamped
+from toolcell.config.gateway_tree import GatewaySettings
 from toolcell.config.tools_tree import AgentToolSettings, ToolsSettings
 
 
@@ -148,3 +149,5 @@ class Config(Settings):
     """Further tools and bundled parts."""
     sessions: SessionsSettings = Field(default_factory=SessionsSettings)
     """What happened."""
+    gateway: GatewaySettings = Field(default_factory=GatewaySettings)
+    """The HTTP door."""

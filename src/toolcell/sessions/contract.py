@@ -51,6 +51,10 @@ class Sessions(Protocol):
         """Return sessions, the last used first."""
         ...
 
+    async def info(self, session_id: str) -> SessionInfo | None:
+        """Return what a listing says of one session; None when there is no such session."""
+        ...
+
     async def show(self, session_id: str) -> dict[str, Any]:
         """Return `{session, transcript, calls}` as plain JSON data.
 

@@ -55,6 +55,11 @@ class MemorySessions:
         last_first = sorted(by_id.values(), key=lambda records: -records[-1].seq)
         return tuple(_info(records) for records in last_first[:limit])
 
+    async def info(self, session_id: str) -> SessionInfo | None:
+        """Return what a listing says of one session; None when there is no such session."""
+        records = self._of(session_id)
+        return _info(records) if records else None
+
     async def show(self, session_id: str) -> dict[str, Any]:
         """Return `{session, transcript, calls}` as plain JSON data.
 

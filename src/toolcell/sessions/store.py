@@ -137,6 +137,11 @@ class SessionStore:
         """Return sessions, the last used first."""
         return await self._read(lambda db: db.sessions(limit=limit))
 
+    async def info(self, session_id: str) -> SessionInfo | None:
+        """Return what a listing says of one session; None when there is no such session."""
+        found = await self._read(lambda db: db.sessions(session_id=session_id))
+        return found[0] if found else None
+
     async def show(self, session_id: str) -> dict[str, Any]:
         """Return `{session, transcript, calls}` as plain JSON data.
 
