@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pytest
 
 from toolcell.execution.contract import Executor
+from toolcell.execution.node import NodeExecutor
 from toolcell.execution.quickjs import QuickJSExecutor
 
 
@@ -16,16 +17,30 @@ class Kind:
     """An executor and what only some can do.
 
     `boundary`: guest code is hostile and contained: memory counts are exact and no host object
-    exists. `snapshots`: a parked program is data with a size limit.
+    exists. `snapshots`: a parked program is data with a size limit. `unbounded`: sources that run
+    to their end here although they exhaust the stack elsewhere.
     """
 
     name: str
     make: Callable[[], Executor]
     boundary: bool
     snapshots: bool
+    unbounded: frozenset[str] = frozenset()
 
 
-EXECUTORS = (Kind("quickjs", QuickJSExecutor, boundary=True, snapshots=True),)
+# V8 follows a chain of bound functions without recursion.
+BOUND_CHAIN = "let f = function() {}; for (let i = 0; i < 1e5; i++) f = f.bind(null); return f()"
+
+EXECUTORS = (
+    Kind("quickjs", QuickJSExecutor, boundary=True, snapshots=True),
+    Kind(
+        "node",
+        NodeExecutor,
+        boundary=False,
+        snapshots=False,
+        unbounded=frozenset({BOUND_CHAIN}),
+    ),
+)
 
 
 @pytest.fixture(params=EXECUTORS, ids=lambda kind: kind.name)

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from tests.execution.conformance.conftest import Kind
 from tests.execution.conformance.harness import FILENAME, first, run, suspend
 from toolcell.execution.contract import Answer, Executor, Faulted, Finished, Refusal, Suspended
 
@@ -202,7 +203,9 @@ async def test_waiting_for_nothing_is_an_error(executor: Executor) -> None:
     assert "pending without host work" in fault.error.message
 
 
-async def test_deep_recursion_is_an_error_that_can_be_caught(executor: Executor) -> None:
+async def test_deep_recursion_is_an_error_that_can_be_caught(
+    executor: Executor, kind: Kind
+) -> None:
     """rule 9.4."""
     caught = (
         "let d = 0; function f() { d++; f() } try { f() } catch (e) { return [e.name, d > 100] }"
@@ -221,6 +224,9 @@ async def test_deep_recursion_is_an_error_that_can_be_caught(executor: Executor)
         "const o = {toString() { return '' + o }}; return '' + o",
     ):
         step = await first(executor, source, seconds=20)
+        if source in kind.unbounded:
+            assert isinstance(step, Finished), source
+            continue
         assert isinstance(step, Faulted), source
         # Ten thousand nested binds need memory before they need stack.
         assert step.kind in ({"error", "memory"} if "bind" in source else {"error"}), source
