@@ -84,7 +84,8 @@ async def test_timers_run_and_can_be_cleared_even_after_a_resume():
 async def test_a_throwing_timer_fails_the_cell():
     """EX-09."""
     async with quickjs() as host:
-        outcome = await run(host.runtime(), "setTimeout(() => { throw new Error('tick') }, 1)")
+        code = "await new Promise(() => setTimeout(() => { throw new Error('tick') }, 1))"
+        outcome = await run(host.runtime(), code)
         assert outcome.status == "failed"
         assert "tick" in outcome.error
 

@@ -32,7 +32,14 @@ from toolcell.sources.contract import Source
 from toolcell.surface.activation import Activation, activation
 from toolcell.surface.plan import SurfacePlan, VisibleTool, plan_code_mode, plan_direct
 from toolcell.tools.content import TextContent, ToolResult
-from toolcell.tools.tool import SourcedTool, ToolContext, core_tool
+from toolcell.tools.tool import (
+    Group,
+    McpOrigin,
+    SourcedTool,
+    Tool,
+    ToolContext,
+    core_tool,
+)
 
 OnUpdate = Callable[[Any], None]
 
@@ -205,6 +212,7 @@ class Run:
             scope=settings.scope,
             search_default_limit=settings.options.search_default_limit,
             max_search_limit=settings.options.max_search_limit,
+            unavailable=self._missing,
         )
         code, plan = None, SurfacePlan(visible=(), mode="direct")
         if decided.mode == "code":
@@ -215,6 +223,14 @@ class Run:
         return RunSurface(
             version=version, activation=decided, plan=plan, catalog=catalog, code=code
         )
+
+    def _missing(self) -> list[str]:
+        """Say which sources are down; one that policy keeps from this run is not named."""
+        return [
+            f"{each.owner} is unavailable: {each.reason}"
+            for each in self._ports.toolbox.unavailable()
+            if allows(self._settings.policy, _probe(each.owner))
+        ]
 
     def _code_mode(
         self, catalog: RunCatalog, tools: tuple[SourcedTool, ...]
@@ -237,6 +253,17 @@ class Run:
                         scope=self.scope,
                     )
                 )
+
+
+def _probe(owner: str) -> SourcedTool:
+    """Return a stand-in for the tools of a server that is down, to ask policy about."""
+
+    async def never(_arguments: Mapping[str, Any], _context: ToolContext) -> ToolResult:
+        raise CallError("the server is down", code="unavailable", effect="none")
+
+    tool = Tool(name="tool", description="", parameters={}, execute=never)
+    origin = McpOrigin(server=owner, tool=tool.name)
+    return SourcedTool(tool=tool, source="mcp", owner=owner, group=Group.MCP, mcp=origin)
 
 
 def _failure(text: str, code: str) -> ToolResult:

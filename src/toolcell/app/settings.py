@@ -66,6 +66,10 @@ def endpoints_of(config: Config) -> dict[str, Endpoint]:
             api=provider.api,
             base_url=None if url is None else expand(url, path=f"{path}.baseUrl"),
             api_key=None if key is None else expand(key, path=f"{path}.apiKey"),
+            headers={
+                header: expand(value, path=f"{path}.headers.{header}")
+                for header, value in provider.headers.items()
+            },
         )
     return found
 
@@ -78,12 +82,12 @@ def secrets_of(
     A header such as `Bearer abc` counts as a whole and by its last word.
     """
     keys = {each.api_key for each in endpoints.values() if each.api_key}
-    given = {
-        value
-        for server in servers.values()
-        for value in (*server.env.values(), *server.headers.values())
-        if len(value) >= MIN_SECRET_CHARS
-    }
+    texts = [
+        *(value for each in endpoints.values() for value in each.headers.values()),
+        *(value for server in servers.values() for value in server.env.values()),
+        *(value for server in servers.values() for value in server.headers.values()),
+    ]
+    given = {value for value in texts if len(value) >= MIN_SECRET_CHARS}
     return frozenset(keys | given | {value.rpartition(" ")[2] for value in given})
 
 
@@ -102,6 +106,14 @@ def secret_values_of(
     token = gateway_token_of(config)
     own = frozenset((token,) if token else ())
     return secrets_of(endpoints, servers) | own | secret_values()
+
+
+def model_options_of(config: Config, name: str) -> Mapping[str, Any]:
+    """Return the configured options of the model `provider/model`."""
+    provider_id, _, model = name.partition("/")
+    provider = config.models.providers.get(provider_id)
+    rows = provider.models if provider is not None else []
+    return next((row.options for row in rows if row.id == model), {})
 
 
 def sessions_path_of(config: Config) -> Path:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import anyio
@@ -45,6 +45,8 @@ class RunCatalog:
             change its mind. None for all of them.
         search_default_limit: Hits of a search without a limit.
         max_search_limit: The most hits of any search.
+        unavailable: What should be in the catalog and is not, a short sentence each; asked when a
+            search finds nothing (REPORTS SR-12).
     """
 
     def __init__(
@@ -56,11 +58,13 @@ class RunCatalog:
         visible: Callable[[Entry], bool] | None = None,
         search_default_limit: int = 8,
         max_search_limit: int = 50,
+        unavailable: Callable[[], Sequence[str]] = tuple,
     ) -> None:
         self.snapshot = snapshot
         self.scope = scope
         self._gate = gate
         self._visible = visible
+        self._unavailable = unavailable
         self._default_limit = min(search_default_limit, max_search_limit)
         self._max_limit = max_search_limit
         self._counts = {"searchCount": 0, "describeCount": 0, "callCount": 0}
@@ -99,6 +103,10 @@ class RunCatalog:
         wanted = self._limit(limit)
         self._counts["searchCount"] += 1
         return self._found(query, wanted) if query.strip() else ()
+
+    def missing(self) -> tuple[str, ...]:
+        """Return what should be in the catalog and is not, one sentence each."""
+        return tuple(self._unavailable())
 
     def describe(self, tool_id: object) -> dict[str, Any]:
         """Return the entry with its `parameters` and, when trusted, its `outputSchema`. Counted.

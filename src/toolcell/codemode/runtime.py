@@ -23,7 +23,8 @@ from toolcell.codemode.continuations.store import ContinuationStore
 from toolcell.codemode.controls import Controls, make_controls
 from toolcell.codemode.description import exec_description
 from toolcell.codemode.events import CellRecord
-from toolcell.codemode.extensions import GuestExtension, guest_api
+from toolcell.codemode.extensions import DeclarationShelf, GuestExtension, guest_api
+from toolcell.codemode.extensions.api import MENTION
 from toolcell.codemode.extensions.contract import CellContext, Handler
 from toolcell.codemode.extensions.view import GuestView
 from toolcell.codemode.image import ImagePlan, ImageShelf
@@ -57,6 +58,7 @@ class RuntimePorts:
         sink: Gets the events.
         clock: Tells the time.
         images: The guest images of the host, shared by its runs.
+        declarations: The declaration files of the host, shared by its runs.
     """
 
     executors: Executors
@@ -65,6 +67,7 @@ class RuntimePorts:
     sink: Sink = field(default_factory=NullSink)
     clock: Clock = SYSTEM_CLOCK
     images: ImageShelf = field(default_factory=ImageShelf)
+    declarations: DeclarationShelf = field(default_factory=DeclarationShelf)
 
 
 class CodeModeRuntime:
@@ -91,7 +94,8 @@ class CodeModeRuntime:
         self.visible_tools = visible_tools
         self._catalog = catalog
         self._ports = ports
-        self._extensions = (*guest_api(options), *extra)
+        self._extensions = (*guest_api(options, ports.declarations), *extra)
+        self._declaring = (*guest_api(options, ports.declarations, with_files=True), *extra)
         self._handlers: dict[str, Handler] = {}
         for extension in self._extensions:
             self._handlers.update(extension.handlers)
@@ -156,6 +160,8 @@ class CodeModeRuntime:
                 asked.code, shell_call=plan.view.shell_call, search_call=plan.view.search_call
             )
             executor = self._ports.executors(self.options.executor)
+            if MENTION in source:
+                plan = await self._with_declarations(plan)
         except (CellError, CallError) as error:
             return self._refused(error)
         asked = replace(asked, code=source, restart_safe=asked.restart_safe or force_restart_safe)
@@ -223,6 +229,11 @@ class CodeModeRuntime:
         self._planned = self._ports.images.plan(view, self._extensions)
         return self._planned
 
+    async def _with_declarations(self, plan: ImagePlan) -> ImagePlan:
+        """Return the image that carries the declaration files, for a program that mentions API."""
+        await self._ports.declarations.ready(plan.view)
+        return self._ports.images.plan(plan.view, self._declaring)
+
     def _cell(
         self, asked: ExecArguments, plan: ImagePlan, executor: Executor, call_id: str
     ) -> Cell:
@@ -234,6 +245,8 @@ class CodeModeRuntime:
             parent_id=call_id,
             budget=CellBudget(seconds, clock=self._ports.clock),
             restart_safe=asked.restart_safe,
+            # The declaration files of remote servers are remote text (rule 4.9).
+            untrusted=MENTION in asked.code and bool(plan.view.servers),
         )
         made = CellPlan(
             cell_id=fresh("cm"),

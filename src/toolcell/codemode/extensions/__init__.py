@@ -1,5 +1,6 @@
 """What guest code sees, in parts: each a script, its data and how its requests are answered."""
 
+from toolcell.codemode.extensions.api import DeclarationShelf, api_extension
 from toolcell.codemode.extensions.catalog import catalog_extension
 from toolcell.codemode.extensions.contract import GuestExtension
 from toolcell.codemode.extensions.mcp import mcp_extension
@@ -8,11 +9,19 @@ from toolcell.codemode.extensions.timers import encoding_extension, timers_exten
 from toolcell.codemode.extensions.tools import tools_extension
 from toolcell.config.code_mode import CodeModeOptions
 
-__all__ = ["GuestExtension", "guest_api"]
+__all__ = ["DeclarationShelf", "GuestExtension", "guest_api"]
 
 
-def guest_api(options: CodeModeOptions) -> tuple[GuestExtension, ...]:
-    """Return the extensions of the guest API in use, in the order they are installed."""
+def guest_api(
+    options: CodeModeOptions, declarations: DeclarationShelf, *, with_files: bool = False
+) -> tuple[GuestExtension, ...]:
+    """Return the extensions of the guest API in use, in the order they are installed.
+
+    Args:
+        options: Which API, and its limits.
+        declarations: Where the declaration files of the views are kept.
+        with_files: Whether the image carries them: for programs that mention `API`.
+    """
     catalog = options.guest_api == "catalog"
     tools = tools_extension(
         default_limit=options.search_default_limit, max_limit=options.max_search_limit
@@ -22,5 +31,6 @@ def guest_api(options: CodeModeOptions) -> tuple[GuestExtension, ...]:
         timers_extension(),
         encoding_extension(),
         mcp_extension(),
+        api_extension(declarations, with_files=with_files),
         catalog_extension() if catalog else tools,
     )

@@ -6,6 +6,7 @@ Refuses to know: policy, hooks and approvals, which the gate applies.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from toolcell.base.jsontext import Json, dumps
@@ -46,6 +47,12 @@ def value_text(result: ToolResult) -> str:
     """Return what a guest gets for a result (rule 4.8, BEHAVIOURS 157)."""
     value: Json = result.to_dict() if result.details is MISSING else result.details
     return dumps(value)
+
+
+def found(hits: Sequence[Json], cell: CellContext) -> Json:
+    """Return a search's answer; one that found nothing says what is missing (REPORTS SR-12)."""
+    missing = () if hits else cell.catalog.missing()
+    return {"hits": list(hits), "note": " ".join(missing) or None}
 
 
 def text_at(arguments: list[Any], index: int) -> str:

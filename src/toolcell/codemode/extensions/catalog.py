@@ -9,7 +9,7 @@ from typing import Any
 
 from toolcell.base.jsontext import Json, dumps
 from toolcell.catalog.entry import Entry
-from toolcell.codemode.extensions.calling import call_value, text_at, unknown
+from toolcell.codemode.extensions.calling import call_value, found, text_at, unknown
 from toolcell.codemode.extensions.contract import (
     Answering,
     Calling,
@@ -61,8 +61,10 @@ async def _call(arguments: list[Any], cell: CellContext) -> str:
 def _search(arguments: list[Any], cell: CellContext) -> Json:
     query = arguments[0] if arguments else None
     hits = cell.catalog.search(query, limit=arguments[1] if len(arguments) > 1 else None)
+    if any(not hit.entry.sourced.trusted for hit in hits):
+        cell.untrusted = True
     names = (hit.entry.guest_name for hit in hits)
-    return [name for name in names if name in cell.view.by_guest_name]
+    return found([name for name in names if name in cell.view.by_guest_name], cell)
 
 
 def _describe(arguments: list[Any], cell: CellContext) -> Json:

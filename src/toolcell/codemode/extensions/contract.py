@@ -45,6 +45,10 @@ class CatalogAccess(Protocol):
         """Return hits; raises CallError for a bad query or limit."""
         ...
 
+    def missing(self) -> Sequence[str]:
+        """Return what should be in the catalog and is not, one sentence each."""
+        ...
+
     def describe(self, tool_id: object) -> dict[str, Any]:
         """Return an entry with its schemas; raises CallError when it is not visible."""
         ...

@@ -12,7 +12,14 @@ from typing import Any
 from toolcell.base.jsontext import Json, dumps
 from toolcell.catalog.entry import Entry
 from toolcell.codemode.extensions.calling import bad_input, call_tool, text_at, unknown, value_text
-from toolcell.codemode.extensions.contract import Calling, CellContext, GuestExtension, prelude
+from toolcell.codemode.extensions.contract import (
+    Answering,
+    Calling,
+    CellContext,
+    GuestExtension,
+    prelude,
+)
+from toolcell.codemode.extensions.mcp_api import answer_root, answer_server
 from toolcell.codemode.extensions.view import GuestView
 from toolcell.errors import CallError
 
@@ -86,6 +93,10 @@ def mcp_extension() -> GuestExtension:
         name="mcp",
         script=prelude("mcp"),
         data=_data,
-        handlers={"namespace": Calling(_call)},
+        handlers={
+            "namespace": Calling(_call),
+            "mcp.root": Answering(answer_root),
+            "mcp.server": Answering(answer_server),
+        },
         prompt=_prompt,
     )

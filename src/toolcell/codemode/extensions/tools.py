@@ -16,6 +16,7 @@ from toolcell.codemode.extensions.calling import (
     bad_input,
     call_tool,
     call_value,
+    found,
     text_at,
     unknown,
 )
@@ -94,7 +95,7 @@ def _searching(default_limit: int, max_limit: int) -> Answering:
         # All that may be asked for is ranked, so that MCP hits take no native one's place.
         hits = cell.catalog.search(arguments[0] if arguments else None, limit=max_limit)
         native = [hit.entry.compact() for hit in hits if hit.entry.id in cell.view.by_id]
-        return native[: min(given, max_limit)]
+        return found(native[: min(given, max_limit)], cell)
 
     return Answering(search)
 

@@ -4,7 +4,7 @@
 // API by a computed name, and then the host is asked for the table once.
 (function api(kit, data) {
   "use strict";
-  const { freeze, indexOf, slice, split, TypeError, Error } = kit.intrinsics;
+  const { freeze, indexOf, slice, TypeError, Error } = kit.intrinsics;
   let files = data;
 
   async function table() {
@@ -16,10 +16,12 @@
     return path;
   }
   function refuseSegments(path) {
-    const parts = split(path, "/");
-    for (let i = 0; i < parts.length; i++) {
-      const part = parts[i];
+    for (let from = 0; from <= path.length; ) {
+      let to = indexOf(path, "/", from);
+      if (to === -1) to = path.length;
+      const part = slice(path, from, to);
       if (part === "" || part === "." || part === "..") throw new Error("invalid API file path: " + path);
+      from = to + 1;
     }
   }
   async function list(prefix) {

@@ -61,7 +61,8 @@
   }
   async function search(query, options) {
     const limit = options === undefined || options === null ? undefined : options.limit;
-    const names = await kit.request("search", limit === undefined ? [query] : [query, limit]);
+    const { hits: names, note } = await kit.request("search", limit === undefined ? [query] : [query, limit]);
+    if (note !== null) kit.text(note);
     const found = [];
     for (let i = 0; i < names.length; i++) {
       const handle = handleOf(names[i]);

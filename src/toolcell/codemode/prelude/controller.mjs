@@ -39,6 +39,7 @@
   const starters = [];
   const open = create(null); // id -> {resolve, reject, site}
   let openCount = 0;
+  let idleCount = 0; // of those, the ones that do not hold a returned program open
   let lastId = 0;
   let userFile = "";
   let state = "idle"; // idle, running, returned, threw, over
@@ -195,9 +196,9 @@
   function send(kind, text) {
     if (!emit(kind, text)) throw new RangeErrorCtor(OVER_BUDGET);
   }
-  function openRequest(method, args, owner) {
+  function openRequest(method, args, owner, idle) {
     const id = lastId + 1;
-    const entry = { __proto__: null, resolve: undefined, reject: undefined, site: undefined, owner };
+    const entry = { __proto__: null, resolve: undefined, reject: undefined, site: undefined, owner, idle: idle === true };
     const promise = new PromiseCtor((resolve, reject) => {
       entry.resolve = resolve;
       entry.reject = reject;
@@ -218,11 +219,13 @@
     lastId = id;
     open[id] = entry;
     openCount++;
+    if (entry.idle) idleCount++;
     return { __proto__: null, id, promise };
   }
   // Guest code may hand in any number; only the owner's own open requests can be given up.
   function withdraw(id, owner) {
     if (typeof id !== "number" || open[id] === undefined || open[id].owner !== owner) return;
+    if (open[id].idle) idleCount--;
     delete open[id];
     openCount--;
     send(WITHDRAW, StringCtor(id));
@@ -232,6 +235,7 @@
       const item = list[i];
       const entry = open[item.id];
       if (entry === undefined) continue;
+      if (entry.idle) idleCount--;
       delete open[item.id];
       openCount--;
       if (hasOwn(item, "error")) {
@@ -291,7 +295,7 @@
       if (openCount > 0) return;
       const reasons = unhandled();
       fail(reasons.length > 0 ? reasons[0] : new ErrorCtor(STUCK));
-    } else if (state === "returned" && openCount === 0) {
+    } else if (state === "returned" && openCount === idleCount) {
       const reasons = unhandled();
       if (reasons.length > 0) {
         fail(reasons[0]);
@@ -330,7 +334,7 @@
     return freeze({
       __proto__: null,
       request: (method, args) => openRequest(method, args).promise,
-      open: (method, args) => openRequest(method, args, name),
+      open: (method, args, idle) => openRequest(method, args, name, idle),
       withdraw: (id) => withdraw(id, name),
       text: (text) => send(TEXT, text),
       json: (value) => send(JSON_OUTPUT, adapt(value)),

@@ -2,7 +2,7 @@
 // Above: guest code, catalog.mjs. Below: kit. data: [[server, [method, …], …], …]
 (function mcp(kit, data) {
   "use strict";
-  const { freeze, isArray, indexOf, slice, TypeError } = kit.intrinsics;
+  const { defineProperty, freeze, isArray, indexOf, slice, TypeError } = kit.intrinsics;
   const SHAPE = "MCP namespace tools accept one object argument.";
 
   function method(server, name) {
@@ -14,10 +14,16 @@
       return kit.request("namespace", [server, name, given]);
     };
   }
+  function hide(space, $api) {
+    defineProperty(space, "$api", { __proto__: null, value: freeze($api) });
+  }
   const root = { __proto__: null };
   for (let i = 0; i < data.length; i++) {
     const { server, methods } = data[i];
     const space = { __proto__: null };
+    hide(space, async (name, options) => kit.request("mcp.server", [
+      server, name === undefined ? null : name, options !== undefined && options !== null && options.schema === true,
+    ]));
     for (let j = 0; j < methods.length; j++) {
       const name = methods[j];
       const dot = indexOf(name, ".");
@@ -32,5 +38,6 @@
     for (const name of ["resources", "prompts"]) if (space[name] !== undefined) freeze(space[name]);
     root[server] = freeze(space);
   }
+  hide(root, async () => kit.request("mcp.root", []));
   kit.define("MCP", freeze(root));
 })

@@ -15,7 +15,9 @@
   }
   kit.define("setTimeout", (callback, milliseconds, ...values) => {
     if (typeof callback !== "function") throw new TypeError("setTimeout needs a function to call");
-    const opened = kit.open("sleep", [delay(milliseconds)]);
+    // A timer still open when the program has returned does not hold it: a race against a time-out
+    // is over when the race is.
+    const opened = kit.open("sleep", [delay(milliseconds)], true);
     ring(opened.promise, callback, values);
     return opened.id;
   });

@@ -12,9 +12,11 @@
   const withInput = (method) => (id, input) =>
     kit.request(method, input === undefined ? [id] : [id, input]);
   const members = {
-    search: (query, options) => {
+    search: async (query, options) => {
       const limit = options === undefined || options === null ? undefined : options.limit;
-      return kit.request("search", limit === undefined ? [query] : [query, limit]);
+      const { hits, note } = await kit.request("search", limit === undefined ? [query] : [query, limit]);
+      if (note !== null) kit.text(note);
+      return hits;
     },
     describe: (id) => kit.request("describe", [id]),
     call: withInput("call"),

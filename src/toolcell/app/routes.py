@@ -1,0 +1,82 @@
+"""Owns the models of one agent run: the first one, and those tried when it cannot answer.
+
+Each has a `Run` of its own, because a model's row may turn code mode on or off (rule 1.4): a
+fallback resolves on its own entry and shows its own tools. All of them act for the same scope, so a
+cell that one of them left parked can be resumed by the next.
+
+Above: `app.conversation`. Below: `app.runtime`, `agent.contract`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from toolcell.agent.contract import Route
+from toolcell.app.run import Run
+from toolcell.app.runtime import Runtime
+from toolcell.app.settings import model_options_of
+from toolcell.errors import ProviderError
+from toolcell.protocol.events import Diagnostic
+from toolcell.protocol.scope import RunScope
+
+REFUSED_HERE: Final = frozenset({401, 402, 403, 404})
+"""Answers that say this endpoint will not serve us; another may. A 400 would be one anywhere."""
+
+
+class Routes:
+    """Opens models as they are needed; close it when the run is over."""
+
+    def __init__(self, runtime: Runtime, scope: RunScope, fallbacks: Sequence[str]) -> None:
+        self._runtime = runtime
+        self._scope = scope
+        self._left = list(fallbacks)
+        self._runs: list[Run] = []
+        self._current = ""
+
+    def to(self, name: str) -> Route:
+        """Return the way to `provider/model`.
+
+        Raises:
+            ConfigError: the name is malformed or its provider is not configured.
+            ProviderError: the provider cannot be opened.
+        """
+        provider, ref = self._runtime.providers.resolve(name)
+        run = self._runtime.run(self._scope, model=name)
+        self._runs.append(run)
+        self._current = name
+        options = model_options_of(self._runtime.config, name)
+        return Route(
+            provider=provider, model=ref.model, plan=run.plan, call_tool=run.invoke, options=options
+        )
+
+    def fallback(self, error: ProviderError) -> Route | None:
+        """Return the next model to try, or None when there is none or `error` would meet it too.
+
+        Raises:
+            ConfigError: the next one is not configured.
+            ProviderError: it cannot be opened.
+        """
+        if not (error.retryable or error.status in REFUSED_HERE):
+            return None
+        while self._left and self._left[0] == self._current:
+            self._left.pop(0)
+        if not self._left:
+            return None
+        failed, name = self._current, self._left.pop(0)
+        route = self.to(name)
+        self._runtime.sink.emit(
+            Diagnostic(
+                at=self._runtime.host.clock.wall(),
+                level="warning",
+                subject="model",
+                message=f"{failed} cannot answer, going on with {name}: {error.message}",
+                scope=self._scope,
+            )
+        )
+        return route
+
+    async def aclose(self) -> None:
+        """End the run of every model that was tried."""
+        while self._runs:
+            await self._runtime.end(self._runs.pop())
