@@ -39,26 +39,21 @@ def _schema_text(schema: Any) -> bytes:
 def _tokens(schema: Any) -> list[bytes]:
     """Walk what JSON text cannot carry: too deep, cyclic, or with values JSON does not know.
 
-    The walk keeps its own stack; an object met again inside itself is one token.
+    The walk keeps its own stack; an object met again is the number it was first met as.
     """
     out: list[bytes] = []
-    stack: list[tuple[Any, bool]] = [(schema, False)]
-    inside: set[int] = set()
+    stack: list[Any] = [schema]
+    met: dict[int, int] = {}
     while stack:
-        value, leaving = stack.pop()
-        if leaving:
-            inside.discard(id(value))
-            out.append(b")")
-        elif isinstance(value, Mapping | list | tuple):
-            if id(value) in inside:
-                out.append(b"cycle")
-                continue
-            inside.add(id(value))
-            stack.append((value, True))
-            out.append(b"{" if isinstance(value, Mapping) else b"[")
-            stack.extend((part, False) for part in _parts(value))
-        else:
+        value = stack.pop()
+        if not isinstance(value, Mapping | list | tuple):
             out.append(_leaf(value))
+        elif id(value) in met:
+            out.append(b"again:%d" % met[id(value)])
+        else:
+            met[id(value)] = len(met)
+            out.append(b"%s:%d" % (b"{" if isinstance(value, Mapping) else b"[", len(value)))
+            stack.extend(_parts(value))
     return out
 
 

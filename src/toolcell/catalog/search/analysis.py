@@ -32,6 +32,10 @@ makes making made sure thank thanks hello hi hey okay ok
 """
 STOP_WORDS: Final = frozenset(_STOP_WORDS.split())
 
+_ACRONYMS: Final = frozenset(
+    {"pdf", "csv", "png", "jpg", "svg", "xml", "html", "nft", "vm", "tv", "pc", "cd", "dvd", "cv"}
+)
+
 _stem = Stemmer.Stemmer("english").stemWord
 
 
@@ -68,12 +72,21 @@ def pieces(word: str) -> list[str]:
     """Split one word at changes of case and between letters and digits, in lower case."""
     if not word.isascii():
         return [word.lower()]
-    found = [piece.lower() for piece in _PIECE.findall(word)]
+    whole = word.lower()
+    found = [_singular(piece) for piece in _PIECE.findall(word)]
     if len(found) <= 1:
-        return [word.lower()]
+        return found or [whole]
     if len(found) <= _MOST_JOINED_PIECES:
-        found.append(word.lower())
+        found.append(whole)
     return found
+
+
+def _singular(piece: str) -> str:
+    """Return a piece in lower case, an acronym without its plural s, which no stemmer sees."""
+    low = piece.lower()
+    if low.endswith("s") and (low[:-1] in _ACRONYMS or (piece[:-1].isupper() and piece[-1] == "s")):
+        return low[:-1]
+    return low
 
 
 def fold_accents(word: str) -> str:
