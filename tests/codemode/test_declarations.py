@@ -152,7 +152,7 @@ async def test_a_search_that_finds_nothing_names_the_servers_that_are_down(api):
     """SR-12: and only those that policy leaves to this run."""
     servers = {"memos": {"command": "toolcell-no-such-program"}}
     search = "catalog.search" if api == "catalog" else "tools.search"
-    code = f"return (await {search}('create memo')).length"
+    code = f"await {search}('create memo'); return (await {search}('memo')).length"
     for deny, told in (([], True), (["mcp:memos:*"], False), (["bundle-mcp"], False)):
         async with CodeMode(
             tools=[add],

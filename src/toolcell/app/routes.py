@@ -25,12 +25,18 @@ REFUSED_HERE: Final = frozenset({401, 402, 403, 404})
 
 
 class Routes:
-    """Opens models as they are needed; close it when the run is over."""
+    """Opens models as they are needed; close it when the run is over.
+
+    Raises:
+        ConfigError: a fallback is malformed or its provider is not configured.
+    """
 
     def __init__(self, runtime: Runtime, scope: RunScope, fallbacks: Sequence[str]) -> None:
         self._runtime = runtime
         self._scope = scope
         self._left = list(fallbacks)
+        for name in self._left:
+            runtime.providers.check(name)
         self._runs: list[Run] = []
         self._current = ""
 
@@ -54,8 +60,7 @@ class Routes:
         """Return the next model to try, or None when there is none or `error` would meet it too.
 
         Raises:
-            ConfigError: the next one is not configured.
-            ProviderError: it cannot be opened.
+            ProviderError: the next one cannot be opened.
         """
         if not (error.retryable or error.status in REFUSED_HERE):
             return None

@@ -212,8 +212,8 @@ class Run:
             scope=settings.scope,
             search_default_limit=settings.options.search_default_limit,
             max_search_limit=settings.options.max_search_limit,
-            unavailable=self._missing,
         )
+        catalog.unavailable = self._missing
         code, plan = None, SurfacePlan(visible=(), mode="direct")
         if decided.mode == "code":
             code, plan = self._code_mode(catalog, tools)
@@ -224,13 +224,13 @@ class Run:
             version=version, activation=decided, plan=plan, catalog=catalog, code=code
         )
 
-    def _missing(self) -> list[str]:
+    def _missing(self) -> dict[str, str]:
         """Say which sources are down; one that policy keeps from this run is not named."""
-        return [
-            f"{each.owner} is unavailable: {each.reason}"
+        return {
+            each.owner: f"{each.owner} is unavailable: {each.reason}"
             for each in self._ports.toolbox.unavailable()
             if allows(self._settings.policy, _probe(each.owner))
-        ]
+        }
 
     def _code_mode(
         self, catalog: RunCatalog, tools: tuple[SourcedTool, ...]

@@ -116,6 +116,11 @@ def model_options_of(config: Config, name: str) -> Mapping[str, Any]:
     return next((row.options for row in rows if row.id == model), {})
 
 
+def _oauth_secrets(server: McpServerSettings) -> tuple[str, ...]:
+    secret = None if server.oauth is None else server.oauth.client_secret
+    return () if secret is None else (secret,)
+
+
 def sessions_path_of(config: Config) -> Path:
     """Return the session database's path."""
     given = config.sessions.path
@@ -144,7 +149,7 @@ def _layer(settings: ToolPolicySettings) -> ToolPolicy:
 
 
 def _expanded(value: Any, path: str) -> Any:
-    """Return `value` with `${NAME}` replaced in the texts of `env` and `headers`."""
+    """Return `value` with `${NAME}` replaced in the texts of `env`, `headers` and `oauth`."""
     if not isinstance(value, Mapping):
         return value
     return {
@@ -153,7 +158,7 @@ def _expanded(value: Any, path: str) -> Any:
                 name: expand(text, path=f"{path}.{key}.{name}") if isinstance(text, str) else text
                 for name, text in item.items()
             }
-            if key in {"env", "headers"} and isinstance(item, Mapping)
+            if key in {"env", "headers", "oauth"} and isinstance(item, Mapping)
             else item
         )
         for key, item in value.items()

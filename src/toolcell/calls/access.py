@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 import anyio
@@ -29,6 +29,7 @@ CLOSED: Final = "Tool Search catalog is unavailable for this run."
 _MAX_SUGGESTIONS: Final = 3
 _MAX_SHOWN_ID: Final = 256
 _MAX_NAME_IN_CALL_ID: Final = 128
+_SHORT_WORD: Final = 2
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9_.:/@$-]{1,128}")
 _WORD: Final = re.compile(r"[^\W_]+")
 _SOURCES: Final[tuple[SourceName, ...]] = ("openclaw", "mcp", "client")
@@ -45,8 +46,10 @@ class RunCatalog:
             change its mind. None for all of them.
         search_default_limit: Hits of a search without a limit.
         max_search_limit: The most hits of any search.
-        unavailable: What should be in the catalog and is not, a short sentence each; asked when a
-            search finds nothing (REPORTS SR-12).
+
+    Attributes:
+        unavailable: Gives what should be in the catalog and is not, owner to a short sentence;
+            asked when a search finds nothing (REPORTS SR-12).
     """
 
     def __init__(
@@ -58,13 +61,12 @@ class RunCatalog:
         visible: Callable[[Entry], bool] | None = None,
         search_default_limit: int = 8,
         max_search_limit: int = 50,
-        unavailable: Callable[[], Sequence[str]] = tuple,
     ) -> None:
         self.snapshot = snapshot
         self.scope = scope
         self._gate = gate
         self._visible = visible
-        self._unavailable = unavailable
+        self.unavailable: Callable[[], Mapping[str, str]] = dict
         self._default_limit = min(search_default_limit, max_search_limit)
         self._max_limit = max_search_limit
         self._counts = {"searchCount": 0, "describeCount": 0, "callCount": 0}
@@ -104,9 +106,20 @@ class RunCatalog:
         self._counts["searchCount"] += 1
         return self._found(query, wanted) if query.strip() else ()
 
-    def missing(self) -> tuple[str, ...]:
-        """Return what should be in the catalog and is not, one sentence each."""
-        return tuple(self._unavailable())
+    def missing(self, query: str, *, empty: bool) -> tuple[str, ...]:
+        """Return what should be in the catalog and is not, one sentence each.
+
+        Args:
+            query: What was searched for.
+            empty: Whether nothing was found; else only what the query speaks of counts, as its
+                hits may be poor stand-ins.
+        """
+        words = [word for word in _WORD.findall(query.casefold()) if len(word) > _SHORT_WORD]
+        return tuple(
+            sentence
+            for owner, sentence in self.unavailable().items()
+            if empty or any(word in owner.casefold() for word in words)
+        )
 
     def describe(self, tool_id: object) -> dict[str, Any]:
         """Return the entry with its `parameters` and, when trusted, its `outputSchema`. Counted.
@@ -281,7 +294,7 @@ def _suggestible(entry: Entry) -> bool:
 
 def _speaks_of(entry: Entry, words: Iterable[str]) -> bool:
     text = f"{entry.name} {entry.description}".casefold()
-    return any(word in text for word in words)
+    return any(word.removesuffix("s") in text for word in words)
 
 
 def _spelt_like(name: str, entries: Iterable[Entry]) -> list[Entry]:

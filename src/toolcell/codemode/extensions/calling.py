@@ -49,9 +49,10 @@ def value_text(result: ToolResult) -> str:
     return dumps(value)
 
 
-def found(hits: Sequence[Json], cell: CellContext) -> Json:
-    """Return a search's answer; one that found nothing says what is missing (REPORTS SR-12)."""
-    missing = () if hits else cell.catalog.missing()
+def found(query: Any, hits: Sequence[Json], cell: CellContext) -> Json:
+    """Return a search's answer, with a note on what it might have found (REPORTS SR-12)."""
+    asked = query if isinstance(query, str) else ""
+    missing = cell.catalog.missing(asked, empty=not hits)
     return {"hits": list(hits), "note": " ".join(missing) or None}
 
 

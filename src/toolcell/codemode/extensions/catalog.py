@@ -64,7 +64,7 @@ def _search(arguments: list[Any], cell: CellContext) -> Json:
     if any(not hit.entry.sourced.trusted for hit in hits):
         cell.untrusted = True
     names = (hit.entry.guest_name for hit in hits)
-    return found([name for name in names if name in cell.view.by_guest_name], cell)
+    return found(query, [name for name in names if name in cell.view.by_guest_name], cell)
 
 
 def _describe(arguments: list[Any], cell: CellContext) -> Json:

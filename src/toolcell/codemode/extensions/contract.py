@@ -45,7 +45,7 @@ class CatalogAccess(Protocol):
         """Return hits; raises CallError for a bad query or limit."""
         ...
 
-    def missing(self) -> Sequence[str]:
+    def missing(self, query: str, *, empty: bool) -> Sequence[str]:
         """Return what should be in the catalog and is not, one sentence each."""
         ...
 

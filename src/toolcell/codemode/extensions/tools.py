@@ -93,9 +93,10 @@ def _searching(default_limit: int, max_limit: int) -> Answering:
             msg = "limit must be a positive integer."
             raise bad_input(msg)
         # All that may be asked for is ranked, so that MCP hits take no native one's place.
-        hits = cell.catalog.search(arguments[0] if arguments else None, limit=max_limit)
+        query = arguments[0] if arguments else None
+        hits = cell.catalog.search(query, limit=max_limit)
         native = [hit.entry.compact() for hit in hits if hit.entry.id in cell.view.by_id]
-        return found(native[: min(given, max_limit)], cell)
+        return found(query, native[: min(given, max_limit)], cell)
 
     return Answering(search)
 
