@@ -6,7 +6,7 @@ Above: `cli.main`. Below: `cli.opening`, `app`, `config.migrate`.
 from __future__ import annotations
 
 import platform
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Literal
 
@@ -25,6 +25,10 @@ from toolcell.config.load import config_path, read_text
 from toolcell.config.migrate import migrate
 from toolcell.config.overlay import with_code_mode
 from toolcell.config.tree import Config
+from toolcell.sources.mcp.status import ServerStatus
+
+LOG_LINES = 5
+"""Lines shown of what a server logged."""
 
 State = Literal["ok", "warning", "error", "fixed"]
 
@@ -87,20 +91,25 @@ def _sources(runtime: Runtime) -> list[Finding]:
         if each.owner not in {server.name for server in runtime.servers()}
     ]
     for server in runtime.servers():
-        known = " ".join(part for part in (server.server, server.protocol) if part)
-        text = f"{server.state}, {server.tool_count} tools, {known or server.transport}"
-        bad = bool(server.last_error) and server.state not in {"ready", "disabled"}
-        state: State = "error" if bad else "ok"
-        text = f"{text}; {server.last_error}" if bad else text
-        findings.append(Finding(state, f"mcp server {server.name}", text))
-        findings.extend(
-            Finding(
-                "warning", f"mcp server {server.name}", f"{odd.tool}: {odd.outcome}: {odd.reason}"
-            )
-            for odd in server.oddities
-        )
+        findings.extend(_server(server))
     findings.append(Finding("ok", "tools", f"{len(runtime.tools())} before policy"))
     return findings
+
+
+def _server(server: ServerStatus) -> Iterator[Finding]:
+    """Name a server's state, version and tools, what is odd about them, and its last words."""
+    subject = f"mcp server {server.name}"
+    known = " ".join(part for part in (server.server, server.protocol) if part)
+    text = f"{server.state}, {server.tool_count} tools, {known or server.transport}"
+    bad = bool(server.last_error) and server.state not in {"ready", "disabled"}
+    text = f"{text}; {server.last_error}" if bad else text
+    yield Finding("error" if bad else "ok", subject, text)
+    for odd in server.oddities:
+        # What the operator filtered is as wished.
+        state: State = "ok" if odd.outcome == "filtered" else "warning"
+        yield Finding(state, subject, f"tool {odd.tool} {odd.outcome}: {odd.reason}")
+    for line in server.log_tail[-LOG_LINES:]:
+        yield Finding("ok", f"{subject} log", line)
 
 
 async def _executors(runtime: Runtime, config: Config) -> AsyncIterator[Finding]:

@@ -11,13 +11,16 @@ from typing import Annotated, Literal
 import anyio
 from cyclopts import App, Parameter
 
-from toolcell.cli.console import DONE, Progress, printable
+from toolcell.app.settings import mcp_servers_of
+from toolcell.cli.console import DONE, Progress, print_text, printable
 from toolcell.cli.opening import Opening, opened
 from toolcell.cli.options import SHARED, Shared
 from toolcell.config.env import expand
 from toolcell.config.overlay import with_code_mode
 from toolcell.errors import ConfigError
 from toolcell.protocol.scope import DEFAULT_AGENT
+from toolcell.sources.mcp.options import tokens_folder
+from toolcell.sources.mcp.settings import McpServerSettings
 
 app = App(name="mcp", help="Serve MCP clients; sign in to MCP servers.")
 
@@ -59,6 +62,56 @@ def serve(
 
     anyio.run(run)
     return DONE
+
+
+@app.command
+def login(
+    server: Annotated[str, Parameter(help="The name under mcp.servers.")],
+    *,
+    shared: Shared = SHARED,
+) -> int:
+    """Sign in to an MCP server that has `oauth` in its settings.
+
+    Prints the address to open in a browser, and waits for the browser to come back.
+    """
+    from toolcell.sources.mcp.login import login as sign_in  # noqa: PLC0415 - the SDK, as above
+
+    settings = _server(server, shared)
+
+    async def run() -> None:
+        await sign_in(server, settings, tokens_folder(), _show)
+
+    anyio.run(run)
+    print_text(f"signed in to {printable(server)}")
+    return DONE
+
+
+@app.command
+def logout(
+    server: Annotated[str, Parameter(help="The name under mcp.servers.")],
+    *,
+    shared: Shared = SHARED,
+) -> int:
+    """Forget what signing in to an MCP server gave."""
+    from toolcell.sources.mcp.oauth import token_file  # noqa: PLC0415 - the SDK, as above
+
+    had = token_file(server, _server(server, shared), tokens_folder()).forget()
+    print_text(f"{'signed out of' if had else 'there was no sign-in to'} {printable(server)}")
+    return DONE
+
+
+def _server(name: str, shared: Shared) -> McpServerSettings:
+    servers = mcp_servers_of(shared.load())
+    if name not in servers:
+        known = ", ".join(sorted(servers)) or "none"
+        msg = f"there is no MCP server {name!r} in the config; there is: {known}"
+        raise ConfigError(msg)
+    return servers[name]
+
+
+def _show(url: str) -> None:
+    sys.stderr.write(f"toolcell: open this address in a browser to sign in:\n{printable(url)}\n")
+    sys.stderr.flush()
 
 
 def _listening(address: str) -> None:

@@ -22,7 +22,7 @@ from toolcell.cli.console import print_text as print_plain
 from toolcell.cli.opening import Opening, opened
 from toolcell.cli.options import SHARED, Shared
 from toolcell.codemode.declarations.files import api_files
-from toolcell.codemode.extensions.view import GuestView
+from toolcell.codemode.view import GuestView
 from toolcell.sources.contract import Unavailable
 
 app = App(name="tools", help="What is in the catalog, and how to find and call it.")

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Final
 
 from toolcell.codemode.extensions.contract import GuestExtension
-from toolcell.codemode.extensions.view import GuestView
+from toolcell.codemode.view import GuestView
 from toolcell.config.code_mode import CodeModeOptions
 
 EXEC: Final = """\

@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 from toolcell.base.jsontext import dumps
 from toolcell.catalog.entry import Entry
 from toolcell.codemode.extensions.contract import GuestExtension, prelude
-from toolcell.codemode.extensions.view import GuestView
+from toolcell.codemode.view import GuestView
 from toolcell.config.code_mode import GuestApi
 from toolcell.execution.contract import GuestImage, GuestScript
 

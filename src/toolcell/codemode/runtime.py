@@ -26,11 +26,11 @@ from toolcell.codemode.events import CellRecord
 from toolcell.codemode.extensions import DeclarationShelf, GuestExtension, guest_api
 from toolcell.codemode.extensions.api import MENTION
 from toolcell.codemode.extensions.contract import CellContext, Handler
-from toolcell.codemode.extensions.view import GuestView
 from toolcell.codemode.image import ImagePlan, ImageShelf
 from toolcell.codemode.output import CuttingLedger, Ledger, RefusingLedger
 from toolcell.codemode.results import Failed, Outcome
 from toolcell.codemode.screen import screen
+from toolcell.codemode.view import GuestView
 from toolcell.config.code_mode import CodeModeOptions, ExecutorName
 from toolcell.errors import CallError, CellError
 from toolcell.execution.contract import Executor, Limits, Program

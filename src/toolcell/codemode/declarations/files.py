@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from toolcell.base.jsontext import utf8_length
 from toolcell.codemode.declarations.native import native_file
 from toolcell.codemode.declarations.remote import index_file, server_file
-from toolcell.codemode.extensions.view import GuestView
+from toolcell.codemode.view import GuestView
 
 INDEX = "index"
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from toolcell.catalog.entry import Entry
-from toolcell.codemode.extensions.view import GuestView
+from toolcell.codemode.view import GuestView
 from toolcell.schema.declaration import (
     MCP_STYLE,
     FunctionSpec,

@@ -22,7 +22,7 @@ from toolcell.codemode.extensions.contract import (
     GuestExtension,
     prelude,
 )
-from toolcell.codemode.extensions.view import GuestView
+from toolcell.codemode.view import GuestView
 
 MENTION: Final = "API"
 MAX_TABLES: Final = 8

@@ -17,7 +17,7 @@ from toolcell.codemode.extensions.contract import (
     GuestExtension,
     prelude,
 )
-from toolcell.codemode.extensions.view import GuestView
+from toolcell.codemode.view import GuestView
 from toolcell.errors import CallError
 
 

@@ -18,7 +18,7 @@ from typing import Any, Protocol, TypeAlias
 from toolcell.base.deadline import Deadline
 from toolcell.base.jsontext import Json
 from toolcell.catalog.entry import Entry, Hit
-from toolcell.codemode.extensions.view import GuestView
+from toolcell.codemode.view import GuestView
 from toolcell.execution.contract import GuestScript
 from toolcell.tools.content import ToolResult
 

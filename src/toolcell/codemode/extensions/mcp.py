@@ -20,7 +20,7 @@ from toolcell.codemode.extensions.contract import (
     prelude,
 )
 from toolcell.codemode.extensions.mcp_api import answer_root, answer_server
-from toolcell.codemode.extensions.view import GuestView
+from toolcell.codemode.view import GuestView
 from toolcell.errors import CallError
 
 SHAPE = "MCP namespace tools accept one object argument."

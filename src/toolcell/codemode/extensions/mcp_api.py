@@ -13,7 +13,7 @@ from toolcell.catalog.entry import Entry
 from toolcell.codemode.declarations.remote import declared_server
 from toolcell.codemode.extensions.calling import bad_input, text_at, unknown
 from toolcell.codemode.extensions.contract import CellContext
-from toolcell.codemode.extensions.view import GuestView
+from toolcell.codemode.view import GuestView
 
 KIND = "mcp_api"
 

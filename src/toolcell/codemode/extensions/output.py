@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from toolcell.base.jsontext import Json
 from toolcell.codemode.extensions.contract import GuestExtension, Yielding, prelude
-from toolcell.codemode.extensions.view import GuestView
+from toolcell.codemode.view import GuestView
 
 # BEHAVIOURS 133.
 CONSOLE_BOUNDS: Final = {

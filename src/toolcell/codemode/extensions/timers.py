@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from toolcell.base.jsontext import Json
 from toolcell.codemode.extensions.contract import GuestExtension, Sleeping, prelude
-from toolcell.codemode.extensions.view import GuestView
+from toolcell.codemode.view import GuestView
 
 MAX_MILLISECONDS: Final = 24 * 60 * 60 * 1000
 """The longest snapshotTtlSeconds (rule 1.2): no cell lives longer."""

@@ -27,7 +27,7 @@ from toolcell.codemode.extensions.contract import (
     GuestExtension,
     prelude,
 )
-from toolcell.codemode.extensions.view import GuestView
+from toolcell.codemode.view import GuestView
 from toolcell.errors import CallError
 
 ADVICE = " Use tools.search(...) to find an exact id."

@@ -1,6 +1,6 @@
 """Owns `GuestView`: what one image shows of the catalog, and by which names.
 
-Made once per catalog and set of visible tools. Above: extensions, image, description. Below:
+Made once per catalog and set of visible tools. Above: declarations, extensions, image. Below:
 `catalog`. Refuses to know: JavaScript.
 """
 
