@@ -15,7 +15,7 @@ from toolcell.base.clock import SYSTEM_CLOCK
 from toolcell.base.deadline import Deadline
 from toolcell.protocol.events import Diagnostic
 from toolcell.protocol.scope import RunScope
-from toolcell.sources.mcp.connection import Retry
+from toolcell.sources.mcp.options import McpOptions, Retry
 from toolcell.sources.mcp.settings import McpServerSettings
 from toolcell.sources.mcp.source import McpSource
 from toolcell.sources.mcp.status import ServerStatus
@@ -107,7 +107,7 @@ class GroupSpawner:
 
 @asynccontextmanager
 async def running(
-    servers: Mapping[str, McpServerSettings], retry: Retry = QUICK
+    servers: Mapping[str, McpServerSettings], retry: Retry = QUICK, **options: Any
 ) -> AsyncIterator[Running]:
     events, said = Events(), []
     async with anyio.create_task_group() as group:
@@ -117,7 +117,7 @@ async def running(
             sink=events,
             clock=SYSTEM_CLOCK,
             on_progress=said.append,
-            retry=retry,
+            options=McpOptions(retry=retry, **options),
         )
         with anyio.fail_after(40):
             await source.start()

@@ -1,13 +1,16 @@
 """Calls to a real server over stdio."""
 
 import json
+import secrets
 import time
+from collections.abc import Mapping
+from typing import Any
 
 import anyio
 import pytest
 
 from tests.sources.mcp.running import fixture, run_tool, running
-from toolcell.errors import CallError
+from toolcell.errors import CallError, McpError
 from toolcell.tools.tool import Group, McpOrigin, ToolKind
 
 pytestmark = pytest.mark.anyio
@@ -123,11 +126,19 @@ async def test_a_call_ends_at_its_timeout_or_its_deadline() -> None:
 
 
 async def test_the_host_environment_does_not_leak(monkeypatch: pytest.MonkeyPatch) -> None:
-    """rule 8.4: only the SDK's minimal set and what the config names."""
-    monkeypatch.setenv("TOOLCELL_CANARY", "1")
+    """rule 8.4: only the SDK's minimal set and what the config names.
+
+    The markers are in the environment of this process, which starts the server: one that is handed
+    on shows up among the names the server itself reads.
+    """
+    markers = {f"MARKER_{number}_{secrets.token_hex(4)}" for number in range(3)}
+    for marker in markers:
+        monkeypatch.setenv(marker, "secret")
     async with running({"fx": fixture()}) as mcp:
         found = await mcp.call("fx:environment")
     names = set(found.details["structuredContent"]["names"])
+    assert "PYTHONPATH" in names, "the server reads its own environment"
+    assert not names & markers
     allowed = {"HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "PYTHONPATH", "LC_CTYPE"}
     assert names <= allowed
 
@@ -136,9 +147,36 @@ async def test_requests_of_the_server_are_refused_clearly() -> None:
     """Issue 4, part 1: sampling and elicitation are refused with a clear message."""
     async with running({"fx": fixture()}) as mcp:
         answer = (await mcp.call("fx:ask")).details["structuredContent"]
-        assert "offers no sampling, no elicitation" in answer["error"]["message"]
+        assert "no use of the user's model (sampling)" in answer["error"]["message"]
         await mcp.call("fx:count")
         assert any("refused" in line for line in mcp.status("fx").log_tail)
+
+
+class Answers:
+    """Answers sampling, and nothing else."""
+
+    methods = frozenset({"sampling/createMessage"})
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, str]] = []
+
+    async def answer(self, server: str, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        self.asked.append((server, method))
+        if len(self.asked) > 1:
+            raise McpError("the user has had enough")
+        content = {"type": "text", "text": f"{len(params['messages'])} heard"}
+        return {"role": "assistant", "content": content, "model": "m"}
+
+
+async def test_requests_of_the_server_are_answered_where_somebody_is_configured_to() -> None:
+    """Issue 4, part 1: unless configured; a refusal of the answerer reaches the server."""
+    answers = Answers()
+    async with running({"fx": fixture()}, answers=answers) as mcp:
+        answer = (await mcp.call("fx:ask")).details["structuredContent"]
+        assert answer["result"]["content"]["text"].endswith("heard")
+        refused = (await mcp.call("fx:ask")).details["structuredContent"]
+        assert refused["error"]["message"] == "the user has had enough"
+    assert answers.asked == [("fx", "sampling/createMessage")] * 2
 
 
 async def test_server_logs_are_kept_per_server() -> None:

@@ -18,7 +18,7 @@ from tests.sources.mcp.running import (
 )
 from toolcell.base.clock import SYSTEM_CLOCK
 from toolcell.errors import CallError
-from toolcell.sources.mcp.connection import Retry
+from toolcell.sources.mcp.options import Retry
 from toolcell.sources.mcp.settings import McpServerSettings
 from toolcell.sources.mcp.source import McpSource
 

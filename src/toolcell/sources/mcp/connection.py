@@ -16,18 +16,19 @@ from functools import partial
 from typing import Any
 
 import anyio
-from mcp.client.session import ClientSession
+import httpx2
 from mcp.shared.exceptions import MCPError
 from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
-from mcp_types import Implementation
 
 from toolcell.base.clock import Clock
 from toolcell.errors import CallError, McpError
+from toolcell.sources.mcp.answering import Answering, client_session
 from toolcell.sources.mcp.calls import Caller
 from toolcell.sources.mcp.failures import reason_of
 from toolcell.sources.mcp.listing import Listing, read_listing
 from toolcell.sources.mcp.live import Live, greet
 from toolcell.sources.mcp.notices import Notices
+from toolcell.sources.mcp.options import McpOptions
 from toolcell.sources.mcp.settings import McpServerSettings
 from toolcell.sources.mcp.status import LogTail, ServerState, ServerStatus
 from toolcell.sources.mcp.stdio import Exit
@@ -60,25 +61,20 @@ _PLAINLY: Mapping[ServerState, str] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Retry:
-    """Pauses between attempts, seconds: `first`, doubling up to `longest`.
-
-    `ping` is the longest wait for a sign of life of a server that seems to hang.
-    """
-
-    first: float = 1.0
-    longest: float = 60.0
-    ping: float = 10.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """What a connection is given: time, where to report, and whom to tell of a change."""
+    """What a connection is given.
+
+    Attributes:
+        clock: Time.
+        notices: Where to report.
+        changed: Told of every change of the tools.
+        options: What all servers share.
+    """
 
     clock: Clock
     notices: Notices
     changed: Callable[[], None]
-    retry: Retry
+    options: McpOptions
 
 
 class Connection:
@@ -111,6 +107,7 @@ class Connection:
         self._identity = ("", "")
         self._listings = 0
         self._connects = 0
+        self._answering = Answering(name, around.options.answers, self._log)
         self._caller = Caller(
             server=name,
             timeout=settings.call_timeout_seconds,
@@ -160,7 +157,7 @@ class Connection:
         self._scope.deadline = anyio.current_time() + grace
 
     async def _keep_connected(self) -> None:
-        pause = self._around.retry.first
+        pause = self._around.options.retry.first
         while not self._stopping.is_set():
             began = self._around.clock.monotonic()
             ended = Exit()
@@ -170,11 +167,11 @@ class Connection:
             except Exception as error:  # noqa: BLE001
                 self._failed(reason_of(error, ended))
             if self._around.clock.monotonic() - began > STABLE_SECONDS:
-                pause = self._around.retry.first
+                pause = self._around.options.retry.first
             self.tried.set()
             with anyio.move_on_after(pause):
                 await self._stopping.wait()
-            pause = min(pause * 2, self._around.retry.longest)
+            pause = min(pause * 2, self._around.options.retry.longest)
 
     async def _connect_and_serve(self, ended: Exit) -> None:
         seconds = self._settings.start_timeout_seconds
@@ -184,19 +181,18 @@ class Connection:
         self._doubt = anyio.Event()
         try:
             with anyio.CancelScope(deadline=anyio.current_time() + seconds) as starting:
-                async with open_streams(self._settings, self._log, ended) as streams:
+                auth = self._sign_in()
+                async with open_streams(self._settings, self._log, ended, auth) as streams:
                     dispatcher: JSONRPCDispatcher[Any] = JSONRPCDispatcher(
                         *streams, on_stream_exception=self._transport_fault
                     )
                     wire = Wire(
                         dispatcher,
                         on_notification=self._notified,
-                        on_refused=self._refused,
+                        answering=self._answering,
                         on_closed=self._leave.set,
                     )
-                    async with ClientSession(
-                        dispatcher=wire, client_info=Implementation(name="toolcell", version="0")
-                    ) as session:
+                    async with client_session(wire, self._answering) as session:
                         live = await greet(session, wire)
                         self._identity = (live.server, live.protocol)
                         self._live = live
@@ -211,6 +207,14 @@ class Connection:
             raise McpError(msg)
         if not self._stopping.is_set():
             raise McpError("the connection ended")
+
+    def _sign_in(self) -> httpx2.Auth | None:
+        if self._settings.oauth is None:
+            return None
+        # It imports cryptography: only who signs in pays for it.
+        from toolcell.sources.mcp.oauth import provider  # noqa: PLC0415
+
+        return provider(self.name, self._settings, self._around.options.tokens)
 
     async def _first_listing(self, live: Live) -> None:
         try:
@@ -232,7 +236,7 @@ class Connection:
 
     async def _keep_listed(self, live: Live) -> None:
         """List again after changes; after a failure with growing pauses (REPORTS MC-04)."""
-        pause = self._around.retry.first
+        pause = self._around.options.retry.first
         failed = self._listing is None
         while True:
             if failed:
@@ -244,7 +248,7 @@ class Connection:
                     await self._list(live)
             except (MCPError, McpError, TimeoutError) as error:
                 failed = True
-                pause = min(pause * 2, self._around.retry.longest)
+                pause = min(pause * 2, self._around.options.retry.longest)
                 self._dirty.set()
                 self._failed(
                     f"its tools cannot be listed: {reason_of(error)}",
@@ -252,7 +256,7 @@ class Connection:
                 )
             else:
                 failed = False
-                pause = self._around.retry.first
+                pause = self._around.options.retry.first
                 await anyio.sleep(BETWEEN_LISTINGS)
 
     async def _keep_sound(self, live: Live) -> None:
@@ -264,7 +268,7 @@ class Connection:
                 # It may be busy with others' calls; they will tell.
                 continue
             try:
-                with anyio.fail_after(self._around.retry.ping):
+                with anyio.fail_after(self._around.options.retry.ping):
                     await live.ping()
             except (MCPError, TimeoutError):
                 self._leave.set()
@@ -353,9 +357,6 @@ class Connection:
             self._dirty.set()
         elif method == "notifications/message":
             self._log.add(f"[{params.get('level')}] {params.get('data')}")
-
-    def _refused(self, method: str) -> None:
-        self._log.add(f"[toolcell] refused the server's {method} request")
 
     async def _transport_fault(self, fault: Exception) -> None:
         self._log.add(f"[toolcell] {reason_of(fault)}")

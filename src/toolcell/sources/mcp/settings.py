@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from toolcell.errors import ConfigError
+from toolcell.sources.mcp.oauth_settings import OAuthSettings, parse_oauth
 
 HttpTransport: TypeAlias = Literal["streamable-http", "sse"]
 Transport: TypeAlias = Literal["stdio", "streamable-http", "sse"]
@@ -31,6 +32,7 @@ class McpServerSettings:
         cwd: Its working directory.
         url: Address of an HTTP server.
         headers: Headers sent with every HTTP request.
+        oauth: How to sign in to an HTTP server; None for not at all.
         transport: Kind of HTTP server; `sse` is the transport that old servers speak.
         enabled: A disabled server is listed by `status()` and never started.
         start_timeout_seconds: Longest wait for process or connection, handshake and tool listing.
@@ -47,6 +49,7 @@ class McpServerSettings:
     cwd: str | None = None
     url: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    oauth: OAuthSettings | None = None
     transport: HttpTransport = "streamable-http"
     enabled: bool = True
     start_timeout_seconds: float = 30.0
@@ -95,7 +98,7 @@ def _checked(settings: McpServerSettings, where: str, given: frozenset[str]) -> 
             path=where,
         )
     stray = given & (
-        {"url", "headers", "transport"} if settings.command else {"args", "env", "cwd"}
+        {"url", "headers", "oauth", "transport"} if settings.command else {"args", "env", "cwd"}
     )
     if stray:
         other = "url" if settings.command else "command"
@@ -191,6 +194,7 @@ _READERS: Mapping[str, Callable[[Any, str], Any]] = {
     "cwd": _text,
     "url": _url,
     "headers": _text_map,
+    "oauth": parse_oauth,
     "transport": _http_transport,
     "enabled": _flag,
     "start_timeout_seconds": _seconds,

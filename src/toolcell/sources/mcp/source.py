@@ -18,12 +18,13 @@ from toolcell.base.spawner import Spawner
 from toolcell.protocol.sink import Sink
 from toolcell.sources.contract import Unavailable
 from toolcell.sources.mcp.notices import Notices
+from toolcell.sources.mcp.options import McpOptions
 from toolcell.sources.mcp.settings import McpServerSettings
 from toolcell.sources.mcp.status import ServerStatus
 from toolcell.tools.tool import SourcedTool
 
 if TYPE_CHECKING:
-    from toolcell.sources.mcp.connection import Connection, Retry
+    from toolcell.sources.mcp.connection import Connection
 
 CLOSE_SECONDS = 12.0
 """Longest wait for servers to end: two graces of stdio, a goodbye, and slack."""
@@ -44,13 +45,13 @@ class McpSource:
         sink: Sink,
         clock: Clock,
         on_progress: Callable[[str], None] | None = None,
-        retry: Retry | None = None,
+        options: McpOptions | None = None,
     ) -> None:
         self._servers = dict(servers)
         self._spawner = spawner
         self._clock = clock
         self._notices = Notices(clock=clock, sink=sink, progress=on_progress)
-        self._retry = retry
+        self._options = options or McpOptions()
         self._connections: dict[str, Connection] = {}
         self._version = 0
         self._tools: tuple[SourcedTool, ...] | None = ()
@@ -93,7 +94,7 @@ class McpSource:
             clock=self._clock,
             notices=self._notices,
             changed=self._changed,
-            retry=self._retry or module.Retry(),
+            options=self._options,
         )
         for name, settings in enabled.items():
             self._connections[name] = module.Connection(name, settings, around)

@@ -25,9 +25,16 @@ Streams = tuple[ReadStream[SessionMessage | Exception], WriteStream[SessionMessa
 
 @asynccontextmanager
 async def open_streams(
-    settings: McpServerSettings, log: LogTail, ended: Exit
+    settings: McpServerSettings, log: LogTail, ended: Exit, auth: httpx2.Auth | None = None
 ) -> AsyncGenerator[Streams]:
-    """Connect to a server; leaving closes the connection or ends the child process."""
+    """Connect to a server; leaving closes the connection or ends the child process.
+
+    Args:
+        settings: How to reach it.
+        log: Gets what it writes to stderr.
+        ended: Told how its process ended.
+        auth: Signs HTTP requests in.
+    """
     if settings.kind == "stdio":
         async with stdio_streams(settings, log, ended) as pipes:
             yield pipes
@@ -37,12 +44,14 @@ async def open_streams(
             headers=dict(settings.headers),
             timeout=_CONNECT_SECONDS,
             sse_read_timeout=_read_seconds(settings),
+            auth=auth,
         ) as streams:
             yield streams
     else:
+        headers = dict(settings.headers)
         limits = httpx2.Timeout(_CONNECT_SECONDS, read=_read_seconds(settings))
         async with (
-            httpx2.AsyncClient(headers=dict(settings.headers), timeout=limits) as client,
+            httpx2.AsyncClient(headers=headers, timeout=limits, auth=auth) as client,
             streamable_http_client(settings.url or "", http_client=client) as streams,
         ):
             yield streams

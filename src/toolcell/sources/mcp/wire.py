@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 import anyio
 from anyio.abc import TaskStatus
@@ -23,10 +23,9 @@ from mcp.shared.dispatcher import (
     OnNotifyIntercept,
     OnRequest,
 )
-from mcp.shared.exceptions import MCPError
 from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 from mcp.shared.transport_context import TransportContext
-from mcp_types import METHOD_NOT_FOUND, Tool
+from mcp_types import Tool
 from pydantic import RootModel, ValidationError
 
 from toolcell.sources.mcp.schemas import schema_problem
@@ -48,6 +47,14 @@ class Ticket(RootModel[dict[str, Any]]):
     """The empty result a session passes through; it says which raw result to claim."""
 
 
+class Answers(Protocol):
+    """Answers the requests of a server; raises `MCPError` to refuse."""
+
+    async def answer(self, method: str, params: Mapping[str, Any] | None) -> dict[str, Any]:
+        """Return the result."""
+        ...
+
+
 class Wire(Dispatcher[TransportContext]):
     """A JSON-RPC dispatcher that keeps raw results and answers what a server may not ask.
 
@@ -61,12 +68,12 @@ class Wire(Dispatcher[TransportContext]):
         inner: JSONRPCDispatcher[TransportContext],
         *,
         on_notification: Callable[[str, Mapping[str, Any]], None],
-        on_refused: Callable[[str], None],
+        answering: Answers,
         on_closed: Callable[[], None],
     ) -> None:
         self._inner = inner
         self._on_notification = on_notification
-        self._on_refused = on_refused
+        self._answering = answering
         self._on_closed = on_closed
         self.modern = False
         self._numbers = itertools.count()
@@ -126,12 +133,7 @@ class Wire(Dispatcher[TransportContext]):
         ) -> dict[str, Any]:
             if method == "ping":
                 return await on_request(context, method, params)
-            self._on_refused(method)
-            raise MCPError(
-                METHOD_NOT_FOUND,
-                f"toolcell answers no {method!r} request: this client offers no sampling, "
-                "no elicitation and no roots",
-            )
+            return await self._answering.answer(method, params)
 
         def intercept(method: str, params: Mapping[str, Any] | None) -> bool:
             # Taken here, in order and without a task each, so that a burst costs little.
