@@ -6,9 +6,10 @@ import pytest
 from tests.agent.rig import ECHO, Rig, scope, tool
 from tests.surface.tools import CONTROLS
 from toolcell.calls.invocation import Invocation
-from toolcell.providers.openai_chat import OpenAIChatProvider, OpenAIChatSettings
+from toolcell.providers.openai_chat import OpenAIChatProvider
 from toolcell.providers.registry import Endpoint, ProviderRegistry
 from toolcell.providers.scripted import tool_call
+from toolcell.providers.wire import WireSettings
 from toolcell.sessions.store import SessionStore
 from toolcell.surface.plan import plan_code_mode
 from toolcell.testing.openai_server import openai_server
@@ -42,7 +43,7 @@ async def test_a_run_through_the_official_client_is_stored_with_its_sizes(tmp_pa
 async def test_code_mode_shows_the_endpoint_exec_and_wait_only():
     """rule 2.2, rule 2.6"""
     async with openai_server(ScriptedModel(["ok"])) as server:
-        provider = OpenAIChatProvider(OpenAIChatSettings(base_url=server.base_url))
+        provider = OpenAIChatProvider(WireSettings(base_url=server.base_url))
         result = await Rig([], plan=plan_code_mode([ECHO], CONTROLS)).run(provider=provider)
         await provider.aclose()
     assert result.status == "completed"
@@ -70,7 +71,7 @@ async def test_nested_calls_never_reach_the_endpoint(tmp_path):
 
     script = ScriptedModel([tool_call("cell", {}, id="c1"), "one", "two"])
     async with openai_server(script) as server, SessionStore(tmp_path / "s.db") as store:
-        provider = OpenAIChatProvider(OpenAIChatSettings(base_url=server.base_url))
+        provider = OpenAIChatProvider(WireSettings(base_url=server.base_url))
         rig = Rig([], tools=[tool("cell", cell)], sessions=store)
         await rig.run(provider=provider)
         async with SessionStore(tmp_path / "s.db") as reloaded:
@@ -87,7 +88,7 @@ async def test_cancelling_in_mid_stream_ends_the_request_and_the_run(tmp_path):
     piece = {"choices": [{"index": 0, "delta": {"content": "Hal"}}]}
     script = ScriptedModel([RawStream(lines=(piece,), hold=True)])
     async with openai_server(script) as server, SessionStore(tmp_path / "s.db") as store:
-        settings = OpenAIChatSettings(base_url=server.base_url, stream=True)
+        settings = WireSettings(base_url=server.base_url, stream=True)
         provider = OpenAIChatProvider(settings)
         rig = Rig([], sessions=store)
 
@@ -108,7 +109,7 @@ async def test_cancelling_in_mid_stream_ends_the_request_and_the_run(tmp_path):
 async def test_an_endpoint_that_breaks_off_fails_the_run_and_keeps_what_was_done(tmp_path):
     script = ScriptedModel([tool_call("echo", {"v": 1}, id="c1"), RawStream(lines=(), cut=True)])
     async with openai_server(script) as server, SessionStore(tmp_path / "s.db") as store:
-        settings = OpenAIChatSettings(base_url=server.base_url, stream=True, max_retries=0)
+        settings = WireSettings(base_url=server.base_url, stream=True, max_retries=0)
         provider = OpenAIChatProvider(settings)
         result = await Rig([], sessions=store).run(provider=provider)
         await provider.aclose()
@@ -123,7 +124,7 @@ async def test_the_same_script_gives_the_same_run_streaming_or_not():
     seen = []
     for stream in (False, True):
         async with openai_server(ScriptedModel(answers)) as server:
-            settings = OpenAIChatSettings(base_url=server.base_url, stream=stream)
+            settings = WireSettings(base_url=server.base_url, stream=stream)
             provider = OpenAIChatProvider(settings)
             result = await Rig([]).run(provider=provider)
             await provider.aclose()

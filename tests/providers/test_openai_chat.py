@@ -8,7 +8,8 @@ import pytest
 
 from toolcell.errors import PayloadViolationError, ProviderError
 from toolcell.protocol.messages import Message, ModelRequest, ToolCall, ToolDefinition
-from toolcell.providers.openai_chat import OpenAIChatProvider, OpenAIChatSettings
+from toolcell.providers.openai_chat import OpenAIChatProvider
+from toolcell.providers.wire import WireSettings
 from toolcell.testing.openai_server import openai_server
 from toolcell.testing.scripted_model import Answer, RawBody, RawStream, Refusal, ScriptedModel
 
@@ -29,7 +30,7 @@ ASK = ModelRequest(
 
 def provider_for(server, **settings):
     return OpenAIChatProvider(
-        OpenAIChatSettings(base_url=server.base_url, api_key="sk-canary-123", **settings)
+        WireSettings(base_url=server.base_url, api_key="sk-canary-123", **settings)
     )
 
 
@@ -215,7 +216,7 @@ async def test_retries_give_up_with_the_last_answer():
 
 
 async def test_an_endpoint_that_is_not_there_is_named():
-    settings = OpenAIChatSettings(base_url="http://127.0.0.1:9/v1", max_retries=0)
+    settings = WireSettings(base_url="http://127.0.0.1:9/v1", max_retries=0)
     provider = OpenAIChatProvider(settings)
     with pytest.raises(ProviderError, match=r"http://127\.0\.0\.1:9/v1.*baseUrl") as caught:
         await provider.complete(ASK)
@@ -247,7 +248,7 @@ async def test_a_body_changed_below_the_sdk_is_still_checked():
             body["tools"].append({"type": "function", "function": {"name": "shell"}})
             request._content = json.dumps(body).encode()
 
-        provider._client._client.event_hooks["request"].insert(0, smuggle)
+        provider._wire._client._client.event_hooks["request"].insert(0, smuggle)
         with pytest.raises(PayloadViolationError):
             await provider.complete(ASK, check_payload=refuse)
         await provider.aclose()
@@ -346,10 +347,10 @@ async def test_options_cannot_replace_the_request_itself():
 
 async def test_a_missing_key_for_openai_itself_names_the_setting():
     with pytest.raises(ProviderError, match=r"models\.providers\.openai\.apiKey"):
-        OpenAIChatProvider(OpenAIChatSettings())
+        OpenAIChatProvider(WireSettings())
 
 
 async def test_a_missing_sdk_names_the_extra_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "openai", None)
     with pytest.raises(ProviderError, match=r'pip install "toolcell\[openai\]"'):
-        OpenAIChatProvider(OpenAIChatSettings(base_url="http://localhost/v1"))
+        OpenAIChatProvider(WireSettings(base_url="http://localhost/v1"))

@@ -17,7 +17,7 @@ from tests.sessions.events import (
 )
 from toolcell.errors import SessionError
 from toolcell.protocol.events import CallUpdated, Diagnostic, ModelCalled
-from toolcell.protocol.messages import Message, ToolCall, Usage
+from toolcell.protocol.messages import Message, Reasoning, ToolCall, Usage
 from toolcell.sessions.memory import MemorySessions
 from toolcell.sessions.store import MAX_UPDATES, SessionStore
 
@@ -263,6 +263,14 @@ async def test_every_kind_of_event_is_kept(opened):
         "usage": {"input": 7, "output": 2},
     }
     assert records[1].data()["message"] == "server down"
+
+
+async def test_what_a_wire_wants_back_is_kept_with_the_message(opened):
+    kept = Reasoning("anthropic", ({"type": "thinking", "thinking": "hm", "signature": "s=="},))
+    async with opened() as store:
+        store.emit(said("so", role="assistant", reasoning=kept))
+        (message,) = await store.history("s1")
+    assert message.reasoning == kept
 
 
 async def test_a_call_that_names_itself_as_parent_makes_no_loop(opened):

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from toolcell.base.clock import SYSTEM_CLOCK, Clock
-from toolcell.errors import ToolcellError
+from toolcell.errors import ProviderError, ToolcellError
 from toolcell.protocol.messages import Message, Usage
 from toolcell.protocol.scope import RunScope
 from toolcell.protocol.sink import NullSink, Sink
@@ -26,6 +26,34 @@ CallTool: TypeAlias = Callable[[VisibleTool, Mapping[str, Any], str], Awaitable[
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Route:
+    """Another model to go on with, and what comes with it.
+
+    Attributes:
+        provider: Its wire.
+        model: The provider's own name of it.
+        plan: Which tools it is shown: a model may have code mode when another has not.
+        call_tool: The way to the gate.
+        options: Further keys of the model request.
+    """
+
+    provider: Provider
+    model: str
+    plan: PlanSurface
+    call_tool: CallTool
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+Fallback: TypeAlias = Callable[[ProviderError], Route | None]
+"""Asked when a model call failed: where to go on, or None to let the run fail."""
+
+
+def no_fallback(_error: ProviderError) -> Route | None:
+    """Let the run fail."""
+    return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AgentPorts:
     """What a run works with.
 
@@ -35,11 +63,13 @@ class AgentPorts:
         call_tool: The way to the gate.
         sink: Takes the events.
         clock: For durations and timestamps.
+        fallback: Where to go on when the provider cannot answer.
     """
 
     provider: Provider
     plan: PlanSurface
     call_tool: CallTool
+    fallback: Fallback = no_fallback
     sink: Sink = field(default_factory=NullSink)
     clock: Clock = SYSTEM_CLOCK
 

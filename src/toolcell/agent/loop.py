@@ -18,7 +18,7 @@ from toolcell.agent.contract import AgentPorts, RunLimits, RunRequest, RunResult
 from toolcell.agent.conversation import with_own_ids, with_pairs
 from toolcell.agent.dispatch import Dispatch
 from toolcell.agent.states import Act, Done, Prepare, State, Turn
-from toolcell.errors import ToolcellError
+from toolcell.errors import ProviderError, ToolcellError
 from toolcell.protocol.events import MessageAdded, ModelCalled, RunEnded, RunStarted
 from toolcell.protocol.messages import Message, ModelRequest, ToolCall, Usage
 from toolcell.surface.enforcement import check_payload
@@ -68,6 +68,7 @@ class AgentRun:
         self._call_ids = {call.id for message in self._history for call in message.tool_calls}
         self._turns = 0
         self._usage = Usage()
+        self._heard = False
 
     async def run(self) -> RunResult:
         """Run it to its end."""
@@ -123,15 +124,20 @@ class AgentRun:
     async def _turn(self, plan: SurfacePlan, request: ModelRequest) -> State:
         clock = self._ports.clock
         began = clock.monotonic()
-        reply = await self._ports.provider.complete(
-            request,
-            check_payload=check_payload(plan) if plan.mode == "code" else None,
-            on_text=self._on_text,
-        )
+        self._heard = False
+        try:
+            reply = await self._ports.provider.complete(
+                request,
+                check_payload=check_payload(plan) if plan.mode == "code" else None,
+                on_text=None if self._on_text is None else self._told,
+            )
+        except ProviderError as error:
+            return self._elsewhere(error)
         self._turns += 1
         self._usage = Usage(
             input_tokens=self._usage.input_tokens + reply.usage.input_tokens,
             output_tokens=self._usage.output_tokens + reply.usage.output_tokens,
+            cached_tokens=self._usage.cached_tokens + reply.usage.cached_tokens,
         )
         called = ModelCalled(
             scope=self._request.scope,
@@ -146,6 +152,21 @@ class AgentRun:
         calls = with_own_ids(reply.message.tool_calls, self._call_ids)
         self._add(replace(reply.message, tool_calls=calls))
         return Act(plan, calls) if calls else Done(reply)
+
+    def _told(self, piece: str) -> None:
+        self._heard = True
+        if self._on_text is not None:
+            self._on_text(piece)
+
+    def _elsewhere(self, error: ProviderError) -> Prepare:
+        """Go on with another model; never when words of this one were passed on already."""
+        if self._heard or (route := self._ports.fallback(error)) is None:
+            raise error
+        self._ports = replace(
+            self._ports, provider=route.provider, plan=route.plan, call_tool=route.call_tool
+        )
+        self._request = replace(self._request, model=route.model, options=route.options)
+        return Prepare()
 
     async def _act(self, plan: SurfacePlan, calls: tuple[ToolCall, ...]) -> Prepare:
         dispatch = Dispatch(calls, plan, self._ports.call_tool, self._limits)

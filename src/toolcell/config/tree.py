@@ -87,17 +87,21 @@ class ModelSettings(Settings):
     """The provider's own name of it."""
     compat: ModelCompatSettings = Field(default_factory=ModelCompatSettings)
     """What it is good at."""
+    options: dict[str, Any] = Field(default_factory=dict)
+    """Further keys of each request to it in the wire's own words, such as `temperature`."""
 
 
 class ProviderSettings(Settings):
     """`models.providers.<id>`: an endpoint that serves models."""
 
-    api: Literal["openai-chat"] = "openai-chat"
-    """The wire it speaks."""
+    api: Literal["openai-chat", "openai-responses", "anthropic"] = "openai-chat"
+    """The wire it speaks: `openai-chat` (most servers do), `openai-responses` or `anthropic`."""
     base_url: str | None = None
     """Its address; the vendor's own when absent."""
     api_key: str | None = None
     """Its key; `${NAME}` takes an environment variable."""
+    headers: dict[str, str] = Field(default_factory=dict)
+    """Further request headers; `${NAME}` takes an environment variable."""
     models: list[ModelSettings] = Field(default_factory=list)
     """Models with something to say about them; others may be used all the same."""
 

@@ -21,6 +21,19 @@ class ToolCall:
     arguments: str
 
 
+@dataclass(frozen=True, slots=True)
+class Reasoning:
+    """What a model's wire wants back unchanged with a message; other wires leave it out.
+
+    Attributes:
+        api: The wire it came over, such as `anthropic`.
+        items: Items in that wire's own JSON, often encrypted or signed.
+    """
+
+    api: str
+    items: tuple[Mapping[str, Any], ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
     """One entry of a conversation.
@@ -31,6 +44,7 @@ class Message:
         tool_calls: Calls an assistant asks for.
         tool_call_id: For `tool` messages, the call that is answered.
         is_error: For `tool` messages, whether the call failed.
+        reasoning: For `assistant` messages, what the wire wants back with them.
     """
 
     role: Role
@@ -38,6 +52,7 @@ class Message:
     tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: str | None = None
     is_error: bool = False
+    reasoning: Reasoning | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,10 +66,14 @@ class ToolDefinition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """Tokens of one model call, as the provider counted them; zero where it did not say."""
+    """Tokens of one model call, as the provider counted them; zero where it did not say.
+
+    `input_tokens` holds `cached_tokens`, which were read from the provider's cache.
+    """
 
     input_tokens: int = 0
     output_tokens: int = 0
+    cached_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

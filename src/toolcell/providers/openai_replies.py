@@ -3,21 +3,20 @@
 Endpoints that call themselves compatible differ: missing ids, one index for several calls, `null`
 where an object belongs, empty chunks. What can be read is read; what cannot is a ProviderError.
 
-Above: `openai_chat`. Below: `protocol`. Refuses to know: the SDK, HTTP.
+Above: `openai_chat`. Below: `hostile`, `replies`. Refuses to know: the SDK, HTTP.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 from toolcell.base.identifiers import fresh
-from toolcell.base.jsontext import dumps
 from toolcell.errors import ProviderError
 from toolcell.protocol.messages import Message, ModelReply, ToolCall, Usage
-
-Finish = Literal["stop", "tool_calls", "length", "filtered", "other"]
+from toolcell.providers.hostile import arguments_text, count, items, mapping, string
+from toolcell.providers.replies import Finish, unfinished
 
 _FINISH: Mapping[str, Finish] = {
     "stop": "stop",
@@ -51,19 +50,19 @@ class ReplyAssembler:
 
     def add(self, chunk: object) -> None:
         """Take one chunk, as plain JSON."""
-        data = _mapping(chunk)
+        data = mapping(chunk)
         if data.get("usage"):
             self._usage = read_usage(data["usage"])
         choice = _first_choice(data)
-        delta = _mapping(choice.get("delta"))
+        delta = mapping(choice.get("delta"))
         for key in ("content", "refusal"):
             piece = delta.get(key)
             if isinstance(piece, str) and piece:
                 self._text.append(piece)
                 if self._on_text is not None:
                     self._on_text(piece)
-        for part in _items(delta.get("tool_calls")):
-            self._add_call(_mapping(part))
+        for part in items(delta.get("tool_calls")):
+            self._add_call(mapping(part))
         if isinstance(choice.get("finish_reason"), str):
             self._finish = choice["finish_reason"]
 
@@ -74,17 +73,13 @@ class ReplyAssembler:
             ProviderError: the stream ended before the model was done.
         """
         if self._finish is None:
-            message = (
-                "the endpoint ended its stream before the reply was finished; try again, and if "
-                "it happens every time, check the endpoint's own log"
-            )
-            raise ProviderError(message, retryable=True)
+            raise unfinished()
         calls = [call.done() for call in self._calls]
         return _reply("".join(self._text), calls, self._finish, self._usage, request_bytes)
 
     def _add_call(self, part: Mapping[str, Any]) -> None:
-        index, call_id = part.get("index"), _text(part.get("id"))
-        function = _mapping(part.get("function"))
+        index, call_id = part.get("index"), string(part.get("id"))
+        function = mapping(part.get("function"))
         current = self._open.get(index)
         # Some endpoints number every call 0 (or not at all); a new id then starts a new call.
         if current is None or (call_id and current.id and call_id != current.id):
@@ -92,10 +87,10 @@ class ReplyAssembler:
             self._calls.append(current)
             self._open[index] = current
         current.id = current.id or call_id
-        name = _text(function.get("name"))
+        name = string(function.get("name"))
         if name and name != current.name:
             current.name += name
-        current.arguments.append(_arguments(function.get("arguments")))
+        current.arguments.append(arguments_text(function.get("arguments")))
 
 
 def read_completion(answer: object, request_bytes: int) -> ModelReply:
@@ -104,7 +99,7 @@ def read_completion(answer: object, request_bytes: int) -> ModelReply:
     Raises:
         ProviderError: it is no chat completion.
     """
-    data = _mapping(answer)
+    data = mapping(answer)
     choice = _first_choice(data)
     if not choice:
         message = (
@@ -112,25 +107,26 @@ def read_completion(answer: object, request_bytes: int) -> ModelReply:
             "baseUrl ends where /chat/completions follows, such as http://host:port/v1"
         )
         raise ProviderError(message)
-    message_data = _mapping(choice.get("message"))
+    message_data = mapping(choice.get("message"))
     calls = []
-    for item in _items(message_data.get("tool_calls")):
-        part = _mapping(item)
-        function = _mapping(part.get("function"))
-        call_id = _text(part.get("id")) or fresh("call")
-        name, arguments = _text(function.get("name")), _arguments(function.get("arguments"))
+    for item in items(message_data.get("tool_calls")):
+        part = mapping(item)
+        function = mapping(part.get("function"))
+        call_id = string(part.get("id")) or fresh("call")
+        name, arguments = string(function.get("name")), arguments_text(function.get("arguments"))
         calls.append(ToolCall(call_id, name, arguments))
-    text = _text(message_data.get("content")) or _text(message_data.get("refusal"))
-    finish = _text(choice.get("finish_reason"))
+    text = string(message_data.get("content")) or string(message_data.get("refusal"))
+    finish = string(choice.get("finish_reason"))
     return _reply(text, calls, finish, read_usage(data.get("usage")), request_bytes)
 
 
 def read_usage(value: object) -> Usage:
     """Return the token counts; zero where they are missing or no numbers."""
-    data = _mapping(value)
+    data = mapping(value)
     return Usage(
-        input_tokens=_count(data.get("prompt_tokens")),
-        output_tokens=_count(data.get("completion_tokens")),
+        input_tokens=count(data.get("prompt_tokens")),
+        output_tokens=count(data.get("completion_tokens")),
+        cached_tokens=count(mapping(data.get("prompt_tokens_details")).get("cached_tokens")),
     )
 
 
@@ -145,25 +141,4 @@ def _reply(
 
 
 def _first_choice(data: Mapping[str, Any]) -> Mapping[str, Any]:
-    return next((_mapping(choice) for choice in _items(data.get("choices"))), {})
-
-
-def _mapping(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
-
-
-def _items(value: object) -> list[Any]:
-    return value if isinstance(value, list) else []
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""
-
-
-def _count(value: object) -> int:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
-
-
-def _arguments(value: object) -> str:
-    """Arguments are text on this wire; some endpoints send the object itself."""
-    return dumps(value) if isinstance(value, dict) else _text(value)
+    return next((mapping(choice) for choice in items(data.get("choices"))), {})

@@ -7,13 +7,14 @@ Refuses to know: the config tree; it is handed plain settings.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from toolcell.errors import ConfigError
 from toolcell.providers.contract import Provider
+from toolcell.providers.wire import Unwatched, WireSettings, WireWatch
 
-Api = Literal["openai-chat"]
+Api = Literal["openai-chat", "openai-responses", "anthropic"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +24,7 @@ class Endpoint:
     api: Api = "openai-chat"
     base_url: str | None = None
     api_key: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +53,18 @@ class ModelRef:
 
 
 class ProviderRegistry:
-    """Opens providers by id and closes them all."""
+    """Opens providers by id and closes them all.
 
-    def __init__(self, endpoints: Mapping[str, Endpoint]) -> None:
+    Args:
+        endpoints: Endpoints by provider id.
+        watch: Sees the traffic of those that speak HTTP.
+    """
+
+    def __init__(
+        self, endpoints: Mapping[str, Endpoint], *, watch: WireWatch | None = None
+    ) -> None:
         self._endpoints = dict(endpoints)
+        self._watch = watch or Unwatched()
         self._open: dict[str, Provider] = {}
 
     def resolve(self, name: str) -> tuple[Provider, ModelRef]:
@@ -71,6 +81,16 @@ class ProviderRegistry:
             self._open[ref.provider_id] = provider
         return provider, ref
 
+    def check(self, name: str) -> None:
+        """Look whether `provider/model` could be resolved, without opening anything.
+
+        Raises:
+            ConfigError: the name is malformed or its provider is not configured.
+        """
+        provider_id = ModelRef.parse(name).provider_id
+        if provider_id not in self._open:
+            self._endpoint(provider_id)
+
     def add(self, provider_id: str, provider: Provider) -> None:
         """Use `provider` for `provider_id`: a scripted one, or one of the caller's own."""
         self._open[provider_id] = provider
@@ -81,19 +101,40 @@ class ProviderRegistry:
             _, provider = self._open.popitem()
             await provider.aclose()
 
-    def _make(self, provider_id: str) -> Provider:
+    def _endpoint(self, provider_id: str) -> Endpoint:
         endpoint = self._endpoints.get(provider_id)
         if endpoint is None:
             known = ", ".join(sorted({*self._endpoints, *self._open})) or "none"
             message = f"unknown provider (configured: {known}); add it with api, baseUrl and apiKey"
             raise ConfigError(message, path=f"models.providers.{provider_id}")
-        from toolcell.providers.openai_chat import (  # noqa: PLC0415 - import a wire when it is used
-            OpenAIChatProvider,
-            OpenAIChatSettings,
-        )
+        return endpoint
 
-        return OpenAIChatProvider(
-            OpenAIChatSettings(
-                provider_id=provider_id, base_url=endpoint.base_url, api_key=endpoint.api_key
-            )
+    def _make(self, provider_id: str) -> Provider:
+        endpoint = self._endpoint(provider_id)
+        settings = WireSettings(
+            provider_id=provider_id,
+            base_url=endpoint.base_url,
+            api_key=endpoint.api_key,
+            headers=endpoint.headers,
+            watch=self._watch,
         )
+        return _open(endpoint.api, settings)
+
+
+def _open(api: Api, settings: WireSettings) -> Provider:
+    """Import a wire when it is used, and open it."""
+    match api:
+        case "openai-chat":
+            from toolcell.providers.openai_chat import OpenAIChatProvider  # noqa: PLC0415 - see above
+
+            return OpenAIChatProvider(settings)
+        case "openai-responses":
+            from toolcell.providers.openai_responses import (  # noqa: PLC0415 - see above
+                OpenAIResponsesProvider,
+            )
+
+            return OpenAIResponsesProvider(settings)
+        case "anthropic":
+            from toolcell.providers.anthropic import AnthropicProvider  # noqa: PLC0415 - see above
+
+            return AnthropicProvider(settings)

@@ -2,7 +2,7 @@
 
 It builds the same body as the OpenAI wire, so sizes and payload checks are real.
 
-Above: tests, `toolcell demo`. Below: `openai_body`. Refuses to know: HTTP.
+Above: tests, `toolcell demo`. Below: `body`, `openai_body`. Refuses to know: HTTP.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from toolcell.base.identifiers import fresh
 from toolcell.base.jsontext import dumps
 from toolcell.errors import ProviderError, ToolcellError
 from toolcell.protocol.messages import Message, ModelReply, ModelRequest, ToolCall
+from toolcell.providers.body import encode
 from toolcell.providers.contract import CheckPayload
-from toolcell.providers.openai_body import chat_body, encode
+from toolcell.providers.openai_body import chat_body
 
 Script: TypeAlias = str | ToolCall | Sequence[ToolCall] | ModelReply | ToolcellError
 Step: TypeAlias = Script | Callable[[ModelRequest], Script]

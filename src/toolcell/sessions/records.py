@@ -27,7 +27,7 @@ from toolcell.protocol.events import (
     RunEnded,
     RunStarted,
 )
-from toolcell.protocol.messages import Message, ToolCall, Usage
+from toolcell.protocol.messages import Message, Reasoning, ToolCall, Usage
 from toolcell.sessions.bounds import bounded
 
 EVENT_NAMES: Final[Mapping[type, str]] = {
@@ -126,18 +126,21 @@ def to_message(record: Record) -> Message:
     """Return the message of a `message` record."""
     data = record.data()["message"]
     calls = tuple(ToolCall(c["id"], c["name"], c["arguments"]) for c in data.get("toolCalls", ()))
+    kept = data.get("reasoning")
     return Message(
         role=data["role"],
         text=data.get("text", ""),
         tool_calls=calls,
         tool_call_id=data.get("toolCallId"),
         is_error=data.get("isError", False),
+        reasoning=Reasoning(kept["api"], tuple(kept["items"])) if kept else None,
     )
 
 
 def _plain(value: Message | Usage) -> dict[str, Any]:
     if isinstance(value, Usage):
-        return {"input": value.input_tokens, "output": value.output_tokens}
+        counts = {"input": value.input_tokens, "output": value.output_tokens}
+        return counts | {"cached": value.cached_tokens} if value.cached_tokens else counts
     out: dict[str, Any] = {"role": value.role, "text": value.text}
     if value.tool_calls:
         out["toolCalls"] = [
@@ -148,6 +151,9 @@ def _plain(value: Message | Usage) -> dict[str, Any]:
         out["toolCallId"] = value.tool_call_id
     if value.is_error:
         out["isError"] = True
+    if value.reasoning is not None:
+        kept = [dict(item) for item in value.reasoning.items]
+        out["reasoning"] = {"api": value.reasoning.api, "items": kept}
     return out
 
 

@@ -1,9 +1,10 @@
-"""Owns an OpenAI-compatible endpoint on a real socket that plays a `ScriptedModel`.
+"""Owns a model endpoint on a real socket that plays a `ScriptedModel`, on three wires.
 
-For tests of everything that speaks to a model, and for trying `toolcell agent` without one. Needs
-`starlette` and `uvicorn`.
+They are OpenAI Chat Completions and Responses, and Anthropic Messages. For tests of everything that
+speaks to a model, and for trying `toolcell agent` without one. Needs `starlette` and `uvicorn`.
 
-Above: tests, QA scenarios. Below: `scripted_model`. Refuses to know: tools.
+Above: tests, QA scenarios. Below: `scripted_model`, `responses_wire`, `anthropic_wire`.
+Refuses to know: tools.
 """
 
 from __future__ import annotations
@@ -11,9 +12,9 @@ from __future__ import annotations
 import contextlib
 import json
 import socket
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, TypeAlias
 
 import anyio
 import uvicorn
@@ -22,6 +23,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from toolcell.testing.anthropic_wire import message, message_events
+from toolcell.testing.responses_wire import response, response_events
 from toolcell.testing.scripted_model import (
     Answer,
     RawBody,
@@ -32,6 +35,9 @@ from toolcell.testing.scripted_model import (
     completion,
 )
 
+Whole: TypeAlias = Callable[[Answer, str], dict[str, Any]]
+Events: TypeAlias = Callable[[Answer, str], Iterable[Mapping[str, Any] | str]]
+
 
 class OpenAIServer:
     """The endpoint while it runs.
@@ -39,6 +45,7 @@ class OpenAIServer:
     Attributes:
         model: The script it plays.
         base_url: What `baseUrl` is set to, `http://127.0.0.1:<port>/v1`.
+        root_url: The same for the Anthropic wire, without `/v1`.
         raw: Every request body as it came, in order.
         headers: The headers of each request.
         streaming: Set when the last line of a held stream was sent.
@@ -47,7 +54,8 @@ class OpenAIServer:
 
     def __init__(self, model: ScriptedModel, port: int) -> None:
         self.model = model
-        self.base_url = f"http://127.0.0.1:{port}/v1"
+        self.root_url = f"http://127.0.0.1:{port}"
+        self.base_url = f"{self.root_url}/v1"
         self.raw: list[bytes] = []
         self.headers: list[Mapping[str, str]] = []
         self.streaming = anyio.Event()
@@ -55,6 +63,17 @@ class OpenAIServer:
 
     async def chat(self, request: Request) -> Response:
         """Answer `POST /v1/chat/completions`."""
+        return await self._played(request, completion, _chunks)
+
+    async def responses(self, request: Request) -> Response:
+        """Answer `POST /v1/responses`."""
+        return await self._played(request, response, response_events)
+
+    async def messages(self, request: Request) -> Response:
+        """Answer `POST /v1/messages`."""
+        return await self._played(request, message, message_events)
+
+    async def _played(self, request: Request, whole: Whole, events: Events) -> Response:
         data = await request.body()
         self.raw.append(data)
         self.headers.append(dict(request.headers))
@@ -71,12 +90,12 @@ class OpenAIServer:
             case RawBody() as raw:
                 return Response(raw.body, media_type=raw.content_type)
             case RawStream() as raw_stream:
-                events = self._raw(raw_stream)
+                lines = self._raw(raw_stream)
             case Answer() as answer if body.get("stream"):
-                events = _events(answer, name)
+                lines = _lines(events(answer, name))
             case Answer() as answer:
-                return JSONResponse(completion(answer, name))
-        return StreamingResponse(events, media_type="text/event-stream")
+                return JSONResponse(whole(answer, name))
+        return StreamingResponse(lines, media_type="text/event-stream")
 
     async def models(self, _request: Request) -> Response:
         """Answer `GET /v1/models`."""
@@ -84,7 +103,7 @@ class OpenAIServer:
 
     async def _raw(self, stream: RawStream) -> AsyncIterator[str]:
         for line in stream.lines:
-            yield line if isinstance(line, str) else f"data: {json.dumps(line)}\n\n"
+            yield line if isinstance(line, str) else _event(line)
         if stream.cut:
             message = "the script breaks the connection here"
             raise ConnectionAbortedError(message)
@@ -126,6 +145,8 @@ async def openai_server(model: ScriptedModel, *, port: int = 0) -> AsyncIterator
     server = OpenAIServer(model, listener.getsockname()[1])
     routes: list[Any] = [
         Route("/v1/chat/completions", server.chat, methods=["POST"]),
+        Route("/v1/responses", server.responses, methods=["POST"]),
+        Route("/v1/messages", server.messages, methods=["POST"]),
         Route("/v1/models", server.models),
     ]
     config = uvicorn.Config(
@@ -152,7 +173,17 @@ async def openai_server(model: ScriptedModel, *, port: int = 0) -> AsyncIterator
         raise failure
 
 
-async def _events(answer: Answer, model: str) -> AsyncIterator[str]:
-    for chunk in chunks(answer, model):
-        yield f"data: {json.dumps(chunk)}\n\n"
+async def _lines(events: Iterable[Mapping[str, Any] | str]) -> AsyncIterator[str]:
+    for event in events:
+        yield event if isinstance(event, str) else _event(event)
+
+
+def _chunks(answer: Answer, model: str) -> Iterator[Mapping[str, Any] | str]:
+    yield from chunks(answer, model)
     yield "data: [DONE]\n\n"
+
+
+def _event(data: Mapping[str, Any]) -> str:
+    """Events of the newer wires carry their type as the name of the event, too."""
+    name = f"event: {data['type']}\n" if isinstance(data.get("type"), str) else ""
+    return f"{name}data: {json.dumps(data)}\n\n"

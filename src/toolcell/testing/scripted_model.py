@@ -1,4 +1,4 @@
-"""Owns a model that plays a script over the wire: it answers OpenAI-shaped requests with steps.
+"""Owns a model that plays a script over the wire: it answers requests of any wire with steps.
 
 Above: `openai_server`, tests of gateways. Below: `protocol.messages`.
 Refuses to know: HTTP.
@@ -121,12 +121,12 @@ def completion(answer: Answer, model: str) -> dict[str, Any]:
 def chunks(answer: Answer, model: str) -> Iterator[dict[str, Any]]:
     """Yield the answer as Chat Completions chunks, text and arguments in pieces."""
     yield _chunk(model, {"role": "assistant", "content": ""})
-    for piece in _pieces(answer.text, answer.piece):
+    for piece in pieces(answer.text, answer.piece):
         yield _chunk(model, {"content": piece})
     for index, call in enumerate(answer.calls):
         head = {"name": call.name, "arguments": ""}
         yield _call_chunk(model, {"index": index, "id": call.id, "type": "function"}, head)
-        for piece in _pieces(call.arguments, answer.piece):
+        for piece in pieces(call.arguments, answer.piece):
             yield _call_chunk(model, {"index": index}, {"arguments": piece})
     yield _chunk(model, {}, finish=_finish(answer))
     last = _chunk(model, {})
@@ -149,7 +149,8 @@ def _call_chunk(model: str, call: Mapping[str, Any], function: Mapping[str, Any]
     return _chunk(model, {"tool_calls": [{**call, "function": dict(function)}]})
 
 
-def _pieces(text: str, size: int) -> Iterator[str]:
+def pieces(text: str, size: int) -> Iterator[str]:
+    """Yield `text` in pieces of `size` characters."""
     for start in range(0, len(text), max(size, 1)):
         yield text[start : start + max(size, 1)]
 
