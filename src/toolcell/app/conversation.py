@@ -10,11 +10,12 @@ from dataclasses import dataclass
 
 from toolcell.agent.contract import AgentPorts, RunLimits, RunRequest, RunResult
 from toolcell.agent.loop import run_agent
-from toolcell.app.routes import Routes
+from toolcell.app.routes import NO_EXTRAS, Routes, RunExtras
 from toolcell.app.runtime import Runtime
 from toolcell.app.settings import max_turns_of
 from toolcell.config.resolve import agent_setting
 from toolcell.errors import ConfigError
+from toolcell.protocol.messages import Message
 from toolcell.protocol.scope import RunScope
 from toolcell.sessions.contract import Sessions
 
@@ -27,11 +28,17 @@ class Turn:
         scope: Whom the run acts for; its session's history is continued.
         prompt: What the user says.
         model: `provider/model`; the agent's own when None.
+        history: The conversation so far, when it is not the session's.
+        instructions: System text of the caller's, put behind the agent's own.
+        extras: What else the caller brings along.
     """
 
     scope: RunScope
     prompt: str
     model: str | None = None
+    history: tuple[Message, ...] | None = None
+    instructions: str | None = None
+    extras: RunExtras = NO_EXTRAS
 
 
 async def converse(
@@ -48,22 +55,27 @@ async def converse(
     Raises:
         ConfigError: no model is named, or its provider is not configured.
         ProviderError: the provider cannot be opened.
+        RequestError: the caller's own tools cannot be offered (CN-07); nothing ran.
     """
     agent = turn.scope.agent_id
     name = turn.model or agent_setting(runtime.config, agent, "model")
     if name is None:
         msg = "no model is named; set agents.defaults.model or pass --model provider/model"
         raise ConfigError(msg)
-    routes = Routes(runtime, turn.scope, agent_setting(runtime.config, agent, "fallbacks"))
+    fallbacks = agent_setting(runtime.config, agent, "fallbacks")
+    routes = Routes(runtime, turn.scope, fallbacks, turn.extras)
     try:
         route = routes.to(name)
+        history = turn.history
+        if history is None:
+            history = await sessions.history(turn.scope.session_id)
         return await run_agent(
             RunRequest(
                 scope=turn.scope,
                 model=route.model,
                 prompt=turn.prompt,
-                history=await sessions.history(turn.scope.session_id),
-                system=agent_setting(runtime.config, agent, "system_prompt"),
+                history=history,
+                system=_system(runtime, turn),
                 options=route.options,
             ),
             AgentPorts(
@@ -79,3 +91,8 @@ async def converse(
         )
     finally:
         await routes.aclose()
+
+
+def _system(runtime: Runtime, turn: Turn) -> str | None:
+    own = agent_setting(runtime.config, turn.scope.agent_id, "system_prompt")
+    return "\n\n".join(filter(None, (own, turn.instructions))) or None

@@ -9,19 +9,44 @@ Above: `app.conversation`. Below: `app.runtime`, `agent.contract`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
 
-from toolcell.agent.contract import Route
+import anyio
+
+from toolcell.agent.contract import PlanSurface, Route
 from toolcell.app.run import Run
 from toolcell.app.runtime import Runtime
 from toolcell.app.settings import model_options_of
 from toolcell.errors import ProviderError
 from toolcell.protocol.events import Diagnostic
 from toolcell.protocol.scope import RunScope
+from toolcell.sources.contract import Source
+from toolcell.surface.plan import SurfacePlan
 
 REFUSED_HERE: Final = frozenset({401, 402, 403, 404})
 """Answers that say this endpoint will not serve us; another may. A 400 would be one anywhere."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunExtras:
+    """What a caller brings along for one run.
+
+    Attributes:
+        options: Further keys of the model request; they win over the model's own.
+        sources: Tools of this run alone.
+        tools_disabled: The run has no tools (rule 2.3).
+        before_model: Awaited before each model call.
+    """
+
+    options: Mapping[str, Any] = field(default_factory=dict)
+    sources: tuple[Source, ...] = ()
+    tools_disabled: bool = False
+    before_model: Callable[[], Awaitable[None]] | None = None
+
+
+NO_EXTRAS: Final = RunExtras()
 
 
 class Routes:
@@ -31,7 +56,14 @@ class Routes:
         ConfigError: a fallback is malformed or its provider is not configured.
     """
 
-    def __init__(self, runtime: Runtime, scope: RunScope, fallbacks: Sequence[str]) -> None:
+    def __init__(
+        self,
+        runtime: Runtime,
+        scope: RunScope,
+        fallbacks: Sequence[str],
+        extras: RunExtras = NO_EXTRAS,
+    ) -> None:
+        self._extras = extras
         self._runtime = runtime
         self._scope = scope
         self._left = list(fallbacks)
@@ -46,14 +78,22 @@ class Routes:
         Raises:
             ConfigError: the name is malformed or its provider is not configured.
             ProviderError: the provider cannot be opened.
+            RequestError: the caller's own tools cannot be offered (CN-07).
         """
+        extras = self._extras
         provider, ref = self._runtime.providers.resolve(name)
-        run = self._runtime.run(self._scope, model=name)
+        run = self._runtime.run(
+            self._scope, model=name, sources=extras.sources, tools_disabled=extras.tools_disabled
+        )
         self._runs.append(run)
         self._current = name
-        options = model_options_of(self._runtime.config, name)
+        run.surface()  # tools that cannot be offered are told before the run is on record
         return Route(
-            provider=provider, model=ref.model, plan=run.plan, call_tool=run.invoke, options=options
+            provider=provider,
+            model=ref.model,
+            plan=self._plan(run),
+            call_tool=run.invoke,
+            options={**model_options_of(self._runtime.config, name), **extras.options},
         )
 
     def fallback(self, error: ProviderError) -> Route | None:
@@ -82,6 +122,18 @@ class Routes:
         return route
 
     async def aclose(self) -> None:
-        """End the run of every model that was tried."""
-        while self._runs:
-            await self._runtime.end(self._runs.pop())
+        """End the run of every model that was tried, even when the task is being cancelled."""
+        with anyio.CancelScope(shield=True):
+            while self._runs:
+                await self._runtime.end(self._runs.pop())
+
+    def _plan(self, run: Run) -> PlanSurface:
+        before = self._extras.before_model
+        if before is None:
+            return run.plan
+
+        async def plan() -> SurfacePlan:
+            await before()
+            return await run.plan()
+
+        return plan
