@@ -25,7 +25,7 @@ from toolcell.codemode.extensions.contract import CellContext, Handler
 from toolcell.codemode.faults import ABORTED, Bounds, Verdict, verdict
 from toolcell.codemode.output import Ledger
 from toolcell.codemode.results import Completed, Failed, Outcome, Reason, Waiting
-from toolcell.errors import CellError, RuntimeUnavailableError
+from toolcell.errors import CallError, CellError, RuntimeUnavailableError
 from toolcell.execution.contract import (
     Continuation,
     Executor,
@@ -276,12 +276,28 @@ class Cell:
     def _completed(self, value: str) -> Completed:
         reply = self._ledger.reply(value=value)
         return Completed(
-            value=reply.value,
+            value=self._with_reference(value, reply.value) if reply.value_cut else reply.value,
             output=reply.output,
             omitted_bytes=reply.omitted_bytes,
             replay_safe=self.context.restart_safe,
             untrusted=self.context.untrusted,
         )
+
+    def _with_reference(self, value: str, marker: dict[str, Any]) -> dict[str, Any]:
+        """Keep a cut object or array, so that a later cell can load it (BEHAVIOURS 365)."""
+        context = self.context
+        if value[:1] not in "[{":
+            return marker
+        try:
+            kept = context.saved.save(
+                context.scope,
+                value,
+                untrusted=context.untrusted,
+                allowance=context.saved_allowance,
+            )
+        except CallError:
+            return marker
+        return {**marker, "reference": kept["id"]}
 
     def _failed(self, found: Verdict) -> Failed:
         outside = self.context.untrusted if found.untrusted is None else found.untrusted

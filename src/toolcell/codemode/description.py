@@ -29,7 +29,8 @@ one; the same when declared reads feed a final `-> ?` call. Never guess field na
 - Tools not listed: `await catalog.search("what you want to do", {limit})` gives callable handles \
 (callableName, description, input, output, describe()); catalog.all() lists every native tool. Use \
 only names you have seen.
-- yield_control(reason) parks the program; setTimeout and TextEncoder/TextDecoder exist.
+- yield_control(reason) parks the program; setTimeout and TextEncoder/TextDecoder exist. \
+results.save(value) keeps data for later programs of this run: results.load(id).
 - Limits: {seconds} ms of wall clock per exec or wait, {output} bytes of output and value together \
 (more is truncated), {inbox} bytes per tool reply. Output is incremental: each result has only new \
 entries.
@@ -50,7 +51,8 @@ For `-> ?` the output is unknown: return its raw value in this exec and transfor
 one; the same when declared reads feed a final `-> ?` call. Never guess field names.
 - ALL_TOOLS is the full compact catalog; `await tools.search("what you want to do", {limit})` \
 finds tools, `await tools.describe(id)` gives schemas. Never invent an id.
-- yield_control(reason) parks the program; setTimeout and TextEncoder/TextDecoder exist.
+- yield_control(reason) parks the program; setTimeout and TextEncoder/TextDecoder exist. \
+results.save(value) keeps data for later programs of this run: results.load(id).
 - Limits: {seconds} ms of wall clock per exec or wait, {output} bytes of output and value together \
 (more fails), {inbox} bytes per tool reply. Output is cumulative.
 - status "waiting" means the program goes on later: call wait with its runId. status "failed" \

@@ -30,6 +30,7 @@ class Reply:
     value: Json = None
     error: str = ""
     omitted_bytes: int = 0
+    value_cut: bool = False
 
 
 class Ledger(Protocol):
@@ -111,7 +112,11 @@ class CuttingLedger:
         kept = keep(self._pieces, max(room - tail, 0), lost=(self._lost_entries, self._lost_bytes))
         self._spend(kept.size + tail)
         return Reply(
-            output=kept.entries, value=shown, error=message, omitted_bytes=omitted + kept.omitted
+            output=kept.entries,
+            value=shown,
+            error=message,
+            omitted_bytes=omitted + kept.omitted,
+            value_cut=omitted > 0,
         )
 
     def _spend(self, size: int) -> None:

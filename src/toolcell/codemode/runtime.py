@@ -29,6 +29,7 @@ from toolcell.codemode.extensions.contract import CellContext, Handler
 from toolcell.codemode.image import ImagePlan, ImageShelf
 from toolcell.codemode.output import CuttingLedger, Ledger, RefusingLedger
 from toolcell.codemode.results import Failed, Outcome
+from toolcell.codemode.saved import SavedResults
 from toolcell.codemode.screen import screen
 from toolcell.codemode.view import GuestView
 from toolcell.config.code_mode import CodeModeOptions, ExecutorName
@@ -59,6 +60,7 @@ class RuntimePorts:
         clock: Tells the time.
         images: The guest images of the host, shared by its runs.
         declarations: The declaration files of the host, shared by its runs.
+        saved: The saved results of the host; each run sees its own.
     """
 
     executors: Executors
@@ -68,6 +70,7 @@ class RuntimePorts:
     clock: Clock = SYSTEM_CLOCK
     images: ImageShelf = field(default_factory=ImageShelf)
     declarations: DeclarationShelf = field(default_factory=DeclarationShelf)
+    saved: SavedResults = field(default_factory=SavedResults)
 
 
 class CodeModeRuntime:
@@ -203,6 +206,7 @@ class CodeModeRuntime:
     async def aclose(self) -> None:
         """End every cell: the run is over. Safe to call again."""
         await self.abort("the run is over")
+        self._ports.saved.drop_run(self._catalog.scope)
 
     def _asked(self, arguments: Mapping[str, Any]) -> ExecArguments:
         options = self.options
@@ -242,6 +246,9 @@ class CodeModeRuntime:
         context = CellContext(
             catalog=self._catalog,
             view=plan.view,
+            scope=scope,
+            saved=self._ports.saved,
+            saved_allowance=min(options.memory_limit_bytes, options.max_snapshot_bytes),
             parent_id=call_id,
             budget=CellBudget(seconds, clock=self._ports.clock),
             restart_safe=asked.restart_safe,

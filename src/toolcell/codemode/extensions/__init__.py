@@ -5,6 +5,7 @@ from toolcell.codemode.extensions.catalog import catalog_extension
 from toolcell.codemode.extensions.contract import GuestExtension
 from toolcell.codemode.extensions.mcp import mcp_extension
 from toolcell.codemode.extensions.output import output_extension
+from toolcell.codemode.extensions.results import results_extension
 from toolcell.codemode.extensions.timers import encoding_extension, timers_extension
 from toolcell.codemode.extensions.tools import tools_extension
 from toolcell.config.code_mode import CodeModeOptions
@@ -26,11 +27,11 @@ def guest_api(
     tools = tools_extension(
         default_limit=options.search_default_limit, max_limit=options.max_search_limit
     )
-    return (
+    shared = (
         output_extension(yield_value=catalog),
         timers_extension(),
         encoding_extension(),
         mcp_extension(),
         api_extension(declarations, with_files=with_files),
-        catalog_extension() if catalog else tools,
     )
+    return (*shared, catalog_extension(), results_extension()) if catalog else (*shared, tools)

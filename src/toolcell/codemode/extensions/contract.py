@@ -18,8 +18,10 @@ from typing import Any, Protocol, TypeAlias
 from toolcell.base.deadline import Deadline
 from toolcell.base.jsontext import Json
 from toolcell.catalog.entry import Entry, Hit
+from toolcell.codemode.saved import SavedResults
 from toolcell.codemode.view import GuestView
 from toolcell.execution.contract import GuestScript
+from toolcell.protocol.scope import RunScope
 from toolcell.tools.content import ToolResult
 
 _PRELUDE = Path(__file__).parent.parent / "prelude"
@@ -82,6 +84,9 @@ class CellContext:
     Attributes:
         catalog: The catalog of the run, pinned.
         view: What the cell's image shows of it.
+        scope: Whom the run acts for.
+        saved: The saved results of the host; a run sees its own.
+        saved_allowance: Bytes that the saved results of a run may take together.
         parent_id: The `exec` call; nested calls name it even after a resume (BEHAVIOURS 165).
         budget: Handed to calls, so that an open approval pauses it.
         restart_safe: Only replay-safe tools may be called (rule 3.13).
@@ -91,6 +96,9 @@ class CellContext:
 
     catalog: CatalogAccess
     view: GuestView
+    scope: RunScope
+    saved: SavedResults
+    saved_allowance: int
     parent_id: str
     budget: Deadline
     restart_safe: bool = False
