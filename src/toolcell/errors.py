@@ -138,9 +138,16 @@ class ProviderError(ToolcellError):
 
 
 class PayloadViolationError(ToolcellError):
-    """Rule 2.6: the final provider request shows tools it must not show."""
+    """Rule 2.6: the final provider request shows tools it must not show.
+
+    `tools` are the labels of those: `client:<name>`, or `hosted:<type>` (BEHAVIOURS 40).
+    """
 
     code = "payload_violation"
+
+    def __init__(self, message: str, *, tools: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.tools = tools
 
 
 class RequestError(ToolcellError):

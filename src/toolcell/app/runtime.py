@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from toolcell.app.catalogs import CatalogShelf
+from toolcell.app.debug import debug_log
 from toolcell.app.executors import Executors
 from toolcell.app.host import Host
 from toolcell.app.masking import Masking
@@ -93,12 +94,14 @@ class Runtime:
         self.host = host
         endpoints = endpoints_of(config)
         servers = mcp_servers_of(config, parts.mcp_servers)
-        self.redactor = Redactor(secret_values_of(config, endpoints, servers) | parts.secrets)
-        told = FanOut((*parts.sinks, Guarded(host.sink)))
+        secrets = secret_values_of(config, endpoints, servers) | parts.secrets
+        self.redactor = Redactor(secrets)
+        debug = debug_log(secrets)
+        told = FanOut((*parts.sinks, *debug, Guarded(host.sink)))
         self.sink: Sink = Masking(told, self.redactor)
         self.supervisor = Supervisor(sink=self.sink, clock=host.clock)
         self.executors = Executors(denied=config.plugins.deny, on_progress=parts.on_progress)
-        self.providers = ProviderRegistry(endpoints)
+        self.providers = ProviderRegistry(endpoints, watch=next(iter(debug), None))
         self._mcp = McpSource(
             servers,
             spawner=self.supervisor,

@@ -9,7 +9,7 @@ Above: the agent loop, which hands it to the provider. Below: `plan`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from toolcell.errors import PayloadViolationError
@@ -47,7 +47,8 @@ def check_payload(
         missing = any(counts[name] != 1 for name in CONTROL_NAMES)
         if extra or twice or missing or None in labels:
             names = sorted(label for label in labels if label is not None)
-            _violation("exec,wait plus direct-only tools", ",".join(names) or "none")
+            got = ",".join(names) or "none"
+            _violation("exec,wait plus direct-only tools", got, sorted(extra))
 
     return check
 
@@ -68,7 +69,8 @@ def tool_labels(body: Mapping[str, Any]) -> Iterator[str | None]:
         for tool in tools:
             yield _label(tool)
     for key in _HOSTED_KEYS:
-        if body.get(key):
+        # An empty object switches web search on all the same; an empty list names no server.
+        if body.get(key) not in (None, [], ()):
             yield f"hosted:{key}"
 
 
@@ -91,6 +93,7 @@ def _pass(_body: Mapping[str, Any]) -> None:
     """Nothing is enforced (rule 2.3)."""
 
 
-def _violation(expected: str, got: str) -> None:
+def _violation(expected: str, got: str, extra: Sequence[str] = ()) -> None:
     message = f"Code mode payload tool surface violation: expected {expected}; got {got}"
-    raise PayloadViolationError(message)
+    labels = tuple(name if name.startswith("hosted:") else f"client:{name}" for name in extra)
+    raise PayloadViolationError(message, tools=labels)
