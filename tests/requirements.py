@@ -101,7 +101,6 @@ GAPS: dict[str, str] = {
     "10.8": _TOOL_SEARCH,
     "11.1": _NAMESPACES,
     "11.2": _NAMESPACES,
-    "12.1": "with the gateway issue",
 }
 
 REPORT_AREAS: dict[str, int] = {
