@@ -80,6 +80,7 @@ class View:
         self._norms = [K1 * (1 - B + B * length / average) for length in lengths]
         self._weights: dict[str, dict[int, float]] = {}
         self._idf: dict[str, float] = {}
+        self._names: dict[int, tuple[tuple[tuple[str, float], ...], float]] = {}
 
     def weights(self, term: str) -> dict[int, float]:
         """Return the saturated frequency of `term` by document; empty when none has it."""
@@ -118,15 +119,17 @@ class View:
         self, document: int, literal: AbstractSet[str], expansions: AbstractSet[str]
     ) -> float:
         """Return how much of the name's weight the asked terms cover, 0 to 1; stand-ins half."""
-        idf = self.idf
-        total = covered = 0.0
-        for term in self._index.names[document]:
-            weight = idf(term)
-            total += weight
+        held = self._names.get(document)
+        if held is None:
+            weighted = tuple((term, self.idf(term)) for term in self._index.names[document])
+            held = self._names[document] = (weighted, sum(idf for _, idf in weighted))
+        weighted, total = held
+        covered = 0.0
+        for term, idf in weighted:
             if term in literal:
-                covered += weight
+                covered += idf
             elif term in expansions:
-                covered += STAND_IN_COVERAGE * weight
+                covered += STAND_IN_COVERAGE * idf
         return covered / total if total else 0.0
 
 

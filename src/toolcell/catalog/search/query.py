@@ -12,7 +12,7 @@ from functools import reduce
 from operator import or_
 from typing import Final
 
-from toolcell.catalog.search.analysis import CJK_RUN, pieces, terms, word_terms, words
+from toolcell.catalog.search.analysis import CJK_RUN, stem, terms, word_terms, words
 from toolcell.catalog.search.lexicon import lexicon
 from toolcell.catalog.search.synonyms import action_stems, synonyms
 
@@ -69,19 +69,29 @@ def _clauses(text: str) -> tuple[tuple[str, ...], ...]:
 
 
 def _count_terms(text: str, counts: dict[str, int], concepts: dict[str, int]) -> int:
-    """Count the terms of each word and mark which word they come from; return how many words."""
-    bit = 1
+    """Count the terms of each word and mark which word they come from; return how many words.
+
+    A compound (`readFile`) is as many words as it has pieces, and its whole stands for them all.
+    """
+    asked = 0
     for word in words(text):
         found = word_terms(word)
         for term in found:
             counts[term] = counts.get(term, 0) + 1
-        if found and not any(term in concepts for term in found):
-            parts = len(pieces(word)) if word.isascii() else 1
-            for index, term in enumerate(found):
-                # A compound (`readFile`) is as many words as it has pieces; its whole is all.
-                concepts[term] = bit << index if parts > 1 else bit
-            bit <<= max(1, len(found) if parts > 1 else 1)
-    return bit.bit_length() - 1
+        if not found or not concepts.keys().isdisjoint(found):
+            continue
+        if not word.isascii():
+            concepts.update(dict.fromkeys(found, 1 << asked))
+            asked += 1
+            continue
+        whole = len(found) > 1 and found[-1] == stem(word.lower())
+        parts = found[:-1] if whole else found
+        for place, term in enumerate(parts):
+            concepts[term] = 1 << (asked + place)
+        if whole:
+            concepts[found[-1]] = ((1 << len(parts)) - 1) << asked
+        asked += len(parts)
+    return asked
 
 
 def _translate(text: str, literal: dict[str, float], concepts: dict[str, int]) -> None:

@@ -78,7 +78,9 @@ def _rescore(
     """Order the best of a tier by their score, raised by name coverage and by their best clause."""
     pool = max(_RESCORED, 2 * limit)
     if len(tier) > pool:
-        tier = heapq.nsmallest(pool, tier, key=_by_score)
+        # Of equal scores at the cut the first documents stay; the cut itself needs no keys.
+        cut = heapq.nlargest(pool, [score for _, score in tier])[-1]
+        tier = sorted((pair for pair in tier if pair[1] >= cut), key=_by_score)[:pool]
     literal, expansions = query.literal.keys(), query.expansions.keys()
     scores = {
         document: score * (1 + NAME_GAIN * view.name_coverage(document, literal, expansions))
