@@ -19,6 +19,7 @@ from toolcell.base.clock import Clock
 from toolcell.base.identifiers import fresh
 from toolcell.calls.access import RunCatalog
 from toolcell.calls.gate import Gate
+from toolcell.catalog.entry import Entry
 from toolcell.codemode.controls import tool_result, with_hook_view
 from toolcell.codemode.results import Failed, Outcome
 from toolcell.codemode.runtime import CodeModeRuntime, RuntimePorts
@@ -214,6 +215,7 @@ class Run:
             max_search_limit=settings.options.max_search_limit,
         )
         catalog.unavailable = self._missing
+        catalog.offered = self._offered
         code, plan = None, SurfacePlan(visible=(), mode="direct")
         if decided.mode == "code":
             code, plan = self._code_mode(catalog, tools)
@@ -223,6 +225,10 @@ class Run:
         return RunSurface(
             version=version, activation=decided, plan=plan, catalog=catalog, code=code
         )
+
+    def _offered(self, entry: Entry) -> bool:
+        """Cells keep the catalog they began with; what left the tools since then is refused."""
+        return self.surface().catalog.holds_same(entry)
 
     def _missing(self) -> dict[str, str]:
         """Say which sources are down; one that policy keeps from this run is not named."""

@@ -50,6 +50,8 @@ class RunCatalog:
     Attributes:
         unavailable: Gives what should be in the catalog and is not, owner to a short sentence;
             asked when a search finds nothing (REPORTS SR-12).
+        offered: Whether an entry of the snapshot is still among the run's tools; asked on every
+            call, so that a cell with an older catalog cannot use what is gone (REPORTS RS-09).
     """
 
     def __init__(
@@ -67,6 +69,7 @@ class RunCatalog:
         self._gate = gate
         self._visible = visible
         self.unavailable: Callable[[], Mapping[str, str]] = dict
+        self.offered: Callable[[Entry], bool] = self.holds_same
         self._default_limit = min(search_default_limit, max_search_limit)
         self._max_limit = max_search_limit
         self._counts = {"searchCount": 0, "describeCount": 0, "callCount": 0}
@@ -83,6 +86,13 @@ class RunCatalog:
         """
         self._require_open()
         return self._entries()
+
+    def holds_same(self, entry: Entry) -> bool:
+        """Whether the snapshot has a tool of this entry's id, or MCP path, in whatever version."""
+        path = entry.mcp_path
+        return self.snapshot.get(entry.id) is not None or (
+            path is not None and self.snapshot.by_mcp_path(*path) is not None
+        )
 
     def is_visible(self, entry: Entry) -> bool:
         """Whether the run may see this very entry now."""
@@ -257,7 +267,7 @@ class RunCatalog:
 
     def _require_still(self, entry: Entry) -> None:
         self._require_open()
-        if not self._shows(entry):
+        if not self._shows(entry) or not self.offered(entry):
             msg = f'Tool "{entry.id}" is no longer available to this run.'
             raise CallError(
                 msg,
