@@ -1,0 +1,1 @@
+"""The HTTP door: OpenAI-compatible endpoints, and `/api` for everything else."""

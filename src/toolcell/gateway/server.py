@@ -1,0 +1,111 @@
+"""Owns the socket and the signals: serve until told to stop, then drain, then close.
+
+Above: `toolcell gateway`, tests. Below: Uvicorn, `app`, `service`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import socket
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+
+import anyio
+import uvicorn
+
+from toolcell.errors import ConfigError
+from toolcell.gateway.app import gateway_app
+from toolcell.gateway.service import Service
+
+_CLOSING_SECONDS = 2.0
+"""What connections may still take when every run is over."""
+
+
+class _Uvicorn(uvicorn.Server):
+    """Uvicorn that leaves signals to us and wakes when it is told to stop."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.listening = anyio.Event()
+        self.stopping = anyio.Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Say when it listens."""
+        await super().startup(sockets)
+        self.listening.set()
+
+    async def main_loop(self) -> None:
+        """Wait to be stopped, and keep the date header current."""
+        while not self.stopping.is_set():
+            await self.on_tick(0)
+            with anyio.move_on_after(1.0):
+                await self.stopping.wait()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave signals alone: Uvicorn would end the process before its runs are over."""
+        yield
+
+
+@asynccontextmanager
+async def serving(service: Service) -> AsyncIterator[str]:
+    """Serve for the body of the `async with` statement; yields the address, `http://host:port`.
+
+    Leaving the body drains: no further request is taken, runs go on to their end or to
+    `gateway.limits.drainSeconds`, open responses are finished.
+
+    Raises:
+        ConfigError: the address cannot be listened on.
+    """
+    gateway = service.config.gateway
+    listener = _listener(gateway.host, gateway.port)
+    host, port = listener.getsockname()[:2]
+    config = uvicorn.Config(
+        gateway_app(service),
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        lifespan="off",
+        ws="none",
+        timeout_graceful_shutdown=int(gateway.limits.drain_seconds + _CLOSING_SECONDS),
+    )
+    server = _Uvicorn(config)
+    failure: Exception | None = None
+    with contextlib.closing(listener):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(server.serve, [listener])
+            await server.listening.wait()
+            try:
+                yield f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+            except Exception as error:  # noqa: BLE001 - raised below, outside of the task group
+                failure = error
+            finally:
+                with anyio.CancelScope(shield=True):
+                    service.begin_drain()
+                    await service.drained()
+                    server.stopping.set()
+    if failure is not None:
+        raise failure
+
+
+async def until_told() -> str:
+    """Return the name of the signal that asks the process to stop."""
+    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+        async for number in signals:
+            return signal.Signals(number).name
+    return "nothing"
+
+
+def _listener(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+        listener.setblocking(False)
+    except OSError as error:
+        listener.close()
+        message = f"cannot listen on {host}:{port}: {error.strerror or error}"
+        raise ConfigError(message, path="gateway.port") from error
+    return listener

@@ -1,0 +1,220 @@
+"""Owns `Service`: one runtime and what the gateway keeps beside it, made, drained and closed.
+
+Above: the routes, `server`, benches. Below: `app`, `sessions`, `runs`, `approvals`, `client_tools`.
+Refuses to know: HTTP.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from toolcell.app.host import Host
+from toolcell.app.runtime import Parts, Runtime
+from toolcell.app.settings import (
+    endpoints_of,
+    gateway_token_of,
+    mcp_servers_of,
+    secret_values_of,
+    sessions_path_of,
+    workspace_of,
+)
+from toolcell.base.clock import SYSTEM_CLOCK, Clock
+from toolcell.calls.redaction import Redactor
+from toolcell.config.tree import Config
+from toolcell.errors import ConfigError
+from toolcell.gateway.agents import agent_ids
+from toolcell.gateway.approvals import PendingApprovals
+from toolcell.gateway.client_tools import ClientDesk
+from toolcell.gateway.event_bell import EventBell
+from toolcell.gateway.metrics import Metrics
+from toolcell.gateway.response_book import ResponseBook
+from toolcell.gateway.runs import RunDesk
+from toolcell.gateway.token import own_token
+from toolcell.plugin_sdk.define import ToolPlugin
+from toolcell.protocol.events import Event
+from toolcell.protocol.hooks import Hooks
+from toolcell.protocol.sink import Sink
+from toolcell.sessions.contract import Sessions
+from toolcell.sessions.store import SessionStore
+
+
+def _quiet(_: str) -> None:
+    """Show nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceParts:
+    """What a gateway is made from beside its config.
+
+    Attributes:
+        tools: Functions and tools of the caller's own.
+        plugins: Plugins of the caller's own.
+        core: Whether the core tools are there.
+        sinks: Who else gets events.
+        hooks: Hooks of the caller's own.
+        clock: Tells the time.
+        on_progress: Told of work that takes seconds.
+    """
+
+    tools: Sequence[Any] = ()
+    plugins: Sequence[ToolPlugin] = ()
+    core: bool = True
+    sinks: Sequence[Sink] = ()
+    hooks: Hooks | None = field(default_factory=Hooks)
+    clock: Clock = SYSTEM_CLOCK
+    on_progress: Callable[[str], None] = _quiet
+
+
+class _Late:
+    """A sink that is named later: the runtime and what watches its events need each other."""
+
+    def __init__(self) -> None:
+        self.sink: Sink | None = None
+
+    def emit(self, event: Event) -> None:
+        """Hand an event on."""
+        if self.sink is not None:
+            self.sink.emit(event)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Service:
+    """A running gateway, without its HTTP.
+
+    Attributes:
+        config: The tree.
+        token: What clients send.
+        secrets: Values that leave in no answer.
+        redactor: Masks them.
+        runtime: Runs the tools.
+        sessions: The record.
+        runs: The runs.
+        approvals: The open questions.
+        clients: The way to clients' tools.
+        responses: Which session a response id belongs to.
+        bell: Rings when a session's record grows.
+        metrics: What is counted.
+        started_at: Unix seconds.
+    """
+
+    config: Config
+    token: str
+    secrets: frozenset[str]
+    redactor: Redactor
+    runtime: Runtime
+    sessions: Sessions
+    runs: RunDesk
+    approvals: PendingApprovals
+    clients: ClientDesk
+    responses: ResponseBook
+    bell: EventBell
+    metrics: Metrics
+    started_at: float
+
+    def begin_drain(self) -> None:
+        """Take nothing new; questions are answered no, clients are waited for no longer."""
+        self.clients.shut()
+        self.runs.begin_drain()
+        self.approvals.shut()
+        self.bell.close()
+
+    async def drained(self) -> None:
+        """Return when every run is over; those that take too long are cancelled."""
+        self.begin_drain()
+        await self.runs.drained(self.config.gateway.limits.drain_seconds)
+
+
+@asynccontextmanager
+async def opened_service(config: Config, parts: ServiceParts) -> AsyncIterator[Service]:
+    """Start everything, and close it afterwards, whatever is still going on.
+
+    Raises:
+        ToolcellError: the config, a plugin or the session database cannot be used.
+    """
+    _one_workspace(config)
+    token = gateway_token_of(config) or own_token()
+    secrets = secret_values_of(config, endpoints_of(config), mcp_servers_of(config)) | {token}
+    redactor = Redactor(secrets)
+    limits, clock = config.gateway.limits, parts.clock
+    late, bell, metrics = _Late(), EventBell(), Metrics(clock)
+    approvals = PendingApprovals(
+        clock=clock, ttl_seconds=limits.approval_ttl_seconds, redactor=redactor
+    )
+    async with AsyncExitStack() as stack:
+        sessions = await stack.enter_async_context(SessionStore(sessions_path_of(config)))
+        runtime = Runtime(
+            config,
+            Parts(
+                tools=parts.tools,
+                plugins=parts.plugins,
+                workspace=_workspace(config) if parts.core else None,
+                sinks=(sessions, late, bell, metrics, *parts.sinks),
+                on_progress=parts.on_progress,
+                secrets=frozenset({token}),
+            ),
+            Host(hooks=parts.hooks, approver=approvals, clock=clock),
+        )
+        stack.push_async_callback(_shielded, runtime)
+        await runtime.start()
+        runs = RunDesk(runtime, sessions, max_runs=limits.max_runs)
+        late.sink = runs
+        runtime.supervisor.start_soon(metrics.watch_lag, name="event loop lag")
+        service = Service(
+            config=config,
+            token=token,
+            secrets=secrets,
+            redactor=redactor,
+            runtime=runtime,
+            sessions=sessions,
+            runs=runs,
+            approvals=approvals,
+            clients=ClientDesk(runs.live, ttl_seconds=limits.client_tool_ttl_seconds),
+            responses=ResponseBook(),
+            bell=bell,
+            metrics=metrics,
+            started_at=clock.wall(),
+        )
+        try:
+            yield service
+        finally:
+            with anyio.CancelScope(shield=True):
+                await service.drained()
+
+
+async def _shielded(runtime: Runtime) -> None:
+    with anyio.CancelScope(shield=True):
+        await runtime.aclose()
+
+
+def _workspace(config: Config) -> Path:
+    return workspace_of(config, agent_ids(config)[0])
+
+
+def _one_workspace(config: Config) -> None:
+    """Refuse a config whose agents work in several folders: the core tools of a process have one.
+
+    Raises:
+        ConfigError: an agent names another folder than `main`.
+    """
+    main, *others = agent_ids(config)
+    for agent in others:
+        if workspace_of(config, agent) != workspace_of(config, main):
+            message = (
+                "a gateway serves one workspace; give every agent the same one, or start a "
+                "gateway for each"
+            )
+            raise ConfigError(message, path=f"agents.entries.{agent}.workspace")
+
+
+def with_gateway(config: Config, *, host: str | None, port: int | None) -> Config:
+    """Return the config with another place to listen."""
+    gateway = config.gateway
+    changed = {"host": host, "port": port}
+    update = {name: value for name, value in changed.items() if value is not None}
+    return config.model_copy(update={"gateway": gateway.model_copy(update=update)})
