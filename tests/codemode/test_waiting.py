@@ -339,8 +339,7 @@ async def test_restart_safe_runs_refuse_side_effects_and_never_drain():
         assert again.replay_id == waiting.replay_id
         other = await run(runtime, "return (await echo({v:2})).v", restartSafe=True)
         assert other.replay_id != waiting.replay_id
-        refused = await run(runtime, "return await count({})", restartSafe=True)
-        outcome = await resume(runtime, refused)
+        outcome = await run(runtime, "return await count({})", restartSafe=True)
         assert (outcome.status, outcome.code) == ("failed", "invalid_input")
         assert "replay-safe" in outcome.error
         assert host.fixture.count("count") == 0
@@ -350,9 +349,8 @@ async def test_restart_safe_runs_call_no_namespaces():
     """BEHAVIOURS 211."""
     async with quickjs() as host:
         runtime = host.runtime(mcp_tool("fx", "list", remote_echo))
-        waiting = await runtime.exec(
+        outcome = await runtime.exec(
             {"code": "return await MCP.fx.list({})"}, call_id="c", force_restart_safe=True
         )
-        outcome = await resume(runtime, waiting)
         assert "restart-safe code mode cannot call namespace tools." in outcome.error
         assert outcome.code == "invalid_input"

@@ -116,6 +116,19 @@ class RunCatalog:
         self._counts["searchCount"] += 1
         return self._found(query, wanted) if query.strip() else ()
 
+    def require_replay_safe(self, entry: Entry) -> None:
+        """Refuse a tool that may not run again after a restart (rule 3.13).
+
+        Raises:
+            CallError: `invalid_input`: it is not marked replay-safe, or is not local code.
+        """
+        if entry.sourced.trusted and entry.sourced.tool.replay_safe:
+            return
+        message = (
+            f'restart-safe code mode cannot call tool "{entry.id}": it is not proven replay-safe.'
+        )
+        raise _invalid(message)
+
     def missing(self, query: str, *, empty: bool) -> tuple[str, ...]:
         """Return what should be in the catalog and is not, one sentence each.
 
@@ -189,7 +202,7 @@ class RunCatalog:
         """
         entry = self.resolve(entry_or_id)
         if replay_safe_only:
-            _require_replay_safe(entry)
+            self.require_replay_safe(entry)
         self._counts["callCount"] += 1
         number, name = self._counts["callCount"], entry.name[:_MAX_NAME_IN_CALL_ID]
         invocation = Invocation(
@@ -319,17 +332,6 @@ def _labels(found: Iterable[Entry], visible: Iterable[Entry]) -> list[str]:
     """Return names, or ids where several visible tools share the name."""
     names = [entry.name for entry in visible]
     return [entry.name if names.count(entry.name) == 1 else entry.id for entry in found]
-
-
-def _require_replay_safe(entry: Entry) -> None:
-    if entry.sourced.trusted and entry.sourced.tool.replay_safe:
-        return
-    msg = f'restart-safe code mode cannot call tool "{entry.id}": it is not proven replay-safe.'
-    raise CallError(
-        msg,
-        code="invalid_input",
-        effect="none",
-    )
 
 
 def _invalid(message: str) -> CallError:

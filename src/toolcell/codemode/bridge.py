@@ -10,7 +10,7 @@ Above: cells. Below: `extensions.contract`, `base.spawner`. Refuses to know: wha
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -86,6 +86,7 @@ class Bridge:
         self._changed: anyio.Event | None = None
         self.refusals: dict[int, Refused] = {}
         self.dispatched = False
+        self.refused_at_once = False
 
     @property
     def has_answers(self) -> bool:
@@ -127,7 +128,9 @@ class Bridge:
             match opened.handler:
                 case Answering():
                     self._answer_now(opened)
-                case Calling():
+                case Calling(check=check):
+                    if self._refused(opened, check):
+                        continue
                     self.dispatched = True
                     self._queue.append(opened)
                 case Sleeping(seconds):
@@ -207,6 +210,16 @@ class Bridge:
         self._ready.append(
             self._refusal(request, CallError(message, code="invalid_input", effect="none"))
         )
+
+    def _refused(self, item: _Open, check: Callable[[list[Any], CellContext], None]) -> bool:
+        """Settle a request that must not be queued; return whether it was one."""
+        try:
+            check(item.arguments, self._cell)
+        except CallError as error:
+            self._settle(item, self._refusal(item.request, error))
+            self.refused_at_once = True
+            return True
+        return False
 
     def _answer_now(self, item: _Open) -> None:
         if not isinstance(item.handler, Answering):

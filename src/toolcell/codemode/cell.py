@@ -230,7 +230,7 @@ class Cell:
                 code="internal_error",
                 phase="guest",
             )
-        if parking and self.context.restart_safe:
+        if parking and self.context.restart_safe and not bridge.refused_at_once:
             return "pending_tools"
         if not bridge.has_answers:
             left = self._reply_at - self._ports.clock.monotonic()

@@ -26,7 +26,9 @@ from toolcell.codemode.events import CellRecord
 from toolcell.codemode.extensions import DeclarationShelf, GuestExtension, guest_api
 from toolcell.codemode.extensions.api import MENTION
 from toolcell.codemode.extensions.contract import CellContext, Handler
+from toolcell.codemode.extensions.namespaces import RunNamespaces
 from toolcell.codemode.image import ImagePlan, ImageShelf
+from toolcell.codemode.journal import Journal, Journalled
 from toolcell.codemode.output import CuttingLedger, Ledger, RefusingLedger
 from toolcell.codemode.results import Failed, Outcome
 from toolcell.codemode.saved import SavedResults
@@ -97,12 +99,14 @@ class CodeModeRuntime:
         self.visible_tools = visible_tools
         self._catalog = catalog
         self._ports = ports
-        self._extensions = (*guest_api(options, ports.declarations), *extra)
-        self._declaring = (*guest_api(options, ports.declarations, with_files=True), *extra)
+        own = (RunNamespaces(catalog.scope).extension(), *extra)
+        self._extensions = (*guest_api(options, ports.declarations), *own)
+        self._declaring = (*guest_api(options, ports.declarations, with_files=True), *own)
         self._handlers: dict[str, Handler] = {}
         for extension in self._extensions:
             self._handlers.update(extension.handlers)
         self._record = CellRecord(ports.sink, ports.clock, self._telemetry)
+        self._told_images: set[str] = set()
         self._planned: ImagePlan | None = None
         self._described: tuple[GuestView, Controls] | None = None
 
@@ -165,10 +169,11 @@ class CodeModeRuntime:
             executor = self._ports.executors(self.options.executor)
             if MENTION in source:
                 plan = await self._with_declarations(plan)
+            safe = asked.restart_safe or force_restart_safe
+            asked = replace(asked, code=source, restart_safe=safe)
+            cell = self._cell(asked, plan, executor, call_id)
         except (CellError, CallError) as error:
             return self._refused(error)
-        asked = replace(asked, code=source, restart_safe=asked.restart_safe or force_restart_safe)
-        cell = self._cell(asked, plan, executor, call_id)
         cell.context.on_update = on_update
         self._record.started(cell)
         return await cell.run()
@@ -255,11 +260,12 @@ class CodeModeRuntime:
             # The declaration files of remote servers are remote text (rule 4.9).
             untrusted=MENTION in asked.code and bool(plan.view.servers),
         )
+        cell_id = fresh("cm")
         made = CellPlan(
-            cell_id=fresh("cm"),
+            cell_id=cell_id,
             call_id=call_id,
             scope=scope,
-            executor=executor,
+            executor=Journalled(executor, self._journal(cell_id, call_id)),
             program=Program(image=plan.image, source=asked.code, start=self._start(context)),
             limits=Limits(
                 memory_bytes=options.memory_limit_bytes, snapshot_bytes=options.max_snapshot_bytes
@@ -279,6 +285,16 @@ class CodeModeRuntime:
             listener=self._record,
         )
         return Cell(made, context, self._ledger(), ports)
+
+    def _journal(self, cell_id: str, call_id: str) -> Journal:
+        return Journal(
+            sink=self._ports.sink,
+            clock=self._ports.clock,
+            scope=self._catalog.scope,
+            call_id=call_id,
+            cell_id=cell_id,
+            told=self._told_images,
+        )
 
     def _start(self, context: CellContext) -> str:
         started = {e.name: e.start(context) for e in self._extensions if e.start is not None}

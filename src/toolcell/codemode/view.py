@@ -47,6 +47,11 @@ class GuestView:
         return {entry.mcp_path: entry for entry in both if entry.mcp_path is not None}
 
     @cached_property
+    def owned(self) -> frozenset[tuple[str, str]]:
+        """Owner and name of every trusted tool."""
+        return frozenset((e.sourced.owner, e.name) for e in self.entries if e.sourced.trusted)
+
+    @cached_property
     def by_guest_name(self) -> Mapping[str, Entry]:
         """Searchable tools by what a guest calls: `name` or `MCP.<server>.<method>`."""
         return {entry.guest_name: entry for entry in self.entries if entry.guest_name is not None}

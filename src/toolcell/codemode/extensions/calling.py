@@ -7,13 +7,15 @@ Refuses to know: policy, hooks and approvals, which the gate applies.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from toolcell.base.jsontext import Json, dumps
 from toolcell.catalog.entry import Entry
 from toolcell.codemode.extensions.contract import CellContext
 from toolcell.errors import CallError
 from toolcell.tools.content import MISSING, ToolResult
+
+RESTART_SAFE: Final = "restart-safe code mode cannot call namespace tools."
 
 
 async def call_tool(entry: Entry, arguments: Any, cell: CellContext) -> ToolResult:
@@ -41,6 +43,12 @@ async def call_tool(entry: Entry, arguments: Any, cell: CellContext) -> ToolResu
 async def call_value(entry: Entry, arguments: Any, cell: CellContext) -> str:
     """Run `entry` and return its `details` as JSON text; the whole result where it has none."""
     return value_text(await call_tool(entry, arguments, cell))
+
+
+def refuse_namespaces(_arguments: list[Any], cell: CellContext) -> None:
+    """Refuse a namespace call of a restart-safe cell (BEHAVIOURS 211); raises CallError."""
+    if cell.restart_safe:
+        raise bad_input(RESTART_SAFE)
 
 
 def value_text(result: ToolResult) -> str:

@@ -58,6 +58,12 @@ async def _call(arguments: list[Any], cell: CellContext) -> str:
     return await call_value(entry, arguments[1] if len(arguments) > 1 else {}, cell)
 
 
+def _check(arguments: list[Any], cell: CellContext) -> None:
+    entry = cell.view.native.get(text_at(arguments, 0))
+    if cell.restart_safe and entry is not None:
+        cell.catalog.require_replay_safe(entry)
+
+
 def _search(arguments: list[Any], cell: CellContext) -> Json:
     query = arguments[0] if arguments else None
     hits = cell.catalog.search(query, limit=arguments[1] if len(arguments) > 1 else None)
@@ -97,7 +103,7 @@ def catalog_extension() -> GuestExtension:
         script=prelude("catalog"),
         data=_data,
         handlers={
-            "callValue": Calling(_call),
+            "callValue": Calling(_call, _check),
             "search": Answering(_search),
             "describe": Answering(_describe),
         },

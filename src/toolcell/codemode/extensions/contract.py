@@ -47,6 +47,10 @@ class CatalogAccess(Protocol):
         """Return hits; raises CallError for a bad query or limit."""
         ...
 
+    def require_replay_safe(self, entry: Entry) -> None:
+        """Raise CallError for a tool that is not proven replay-safe."""
+        ...
+
     def missing(self, query: str, *, empty: bool) -> Sequence[str]:
         """Return what should be in the catalog and is not, one sentence each."""
         ...
@@ -121,14 +125,20 @@ class Answering:
     answer: Callable[[list[Any], CellContext], Json]
 
 
+def _nothing_to_refuse(_arguments: list[Any], _cell: CellContext) -> None:
+    """Let every request through."""
+
+
 @dataclass(frozen=True, slots=True)
 class Calling:
     """Takes one of the cell's slots.
 
-    `run(arguments, cell)` gives JSON text; it may raise CallError.
+    `run(arguments, cell)` gives JSON text; it may raise CallError. `check(arguments, cell)` raises
+    CallError for what must not even be queued: a restart-safe cell is told at once, not parked.
     """
 
     run: Callable[[list[Any], CellContext], Awaitable[str]]
+    check: Callable[[list[Any], CellContext], None] = _nothing_to_refuse
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,14 @@ from typing import Any
 
 from toolcell.base.jsontext import Json, dumps
 from toolcell.catalog.entry import Entry
-from toolcell.codemode.extensions.calling import bad_input, call_tool, text_at, unknown, value_text
+from toolcell.codemode.extensions.calling import (
+    bad_input,
+    call_tool,
+    refuse_namespaces,
+    text_at,
+    unknown,
+    value_text,
+)
 from toolcell.codemode.extensions.contract import (
     Answering,
     Calling,
@@ -24,7 +31,6 @@ from toolcell.codemode.view import GuestView
 from toolcell.errors import CallError
 
 SHAPE = "MCP namespace tools accept one object argument."
-RESTART_SAFE = "restart-safe code mode cannot call namespace tools."
 
 
 async def _call(arguments: list[Any], cell: CellContext) -> str:
@@ -32,8 +38,6 @@ async def _call(arguments: list[Any], cell: CellContext) -> str:
     given = arguments[2] if len(arguments) > 2 else {}
     if not isinstance(given, Mapping):
         raise bad_input(SHAPE)
-    if cell.restart_safe:
-        raise bad_input(RESTART_SAFE)
     entry = cell.view.remote.get((server, method))
     if entry is None:
         msg = f"Unknown MCP function: MCP.{server}.{method}."
@@ -94,7 +98,7 @@ def mcp_extension() -> GuestExtension:
         script=prelude("mcp"),
         data=_data,
         handlers={
-            "namespace": Calling(_call),
+            "namespace": Calling(_call, refuse_namespaces),
             "mcp.root": Answering(answer_root),
             "mcp.server": Answering(answer_server),
         },

@@ -63,6 +63,12 @@ def _code(error: CallError) -> Any:
     return error.code
 
 
+def _check(arguments: list[Any], cell: CellContext) -> None:
+    entry = cell.view.by_id.get(text_at(arguments, 0))
+    if cell.restart_safe and entry is not None:
+        cell.catalog.require_replay_safe(entry)
+
+
 async def _value(arguments: list[Any], cell: CellContext) -> str:
     return await call_value(_entry(text_at(arguments, 0), cell), _input(arguments), cell)
 
@@ -110,7 +116,7 @@ def tools_extension(*, default_limit: int, max_limit: int) -> GuestExtension:
         handlers={
             "search": _searching(default_limit, max_limit),
             "describe": Answering(_describe),
-            "call": Calling(_call),
-            "callValue": Calling(_value),
+            "call": Calling(_call, _check),
+            "callValue": Calling(_value, _check),
         },
     )

@@ -1,0 +1,153 @@
+"""Owns plugin namespaces in guest code: `Issues.list(...)` and `namespaces.Issues.list(...)`.
+
+A call is a catalog call of one exact tool: the same policy, hooks, approvals and record (rule 6.4).
+Scopes belong to a run: they are made once, when its first cell starts.
+
+Above: the runtime. Below: `codemode.namespaces`, `extensions.calling`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from toolcell.base.jsontext import Json
+from toolcell.catalog.entry import Entry
+from toolcell.codemode.extensions.calling import (
+    bad_input,
+    call_value,
+    refuse_namespaces,
+    text_at,
+    unknown,
+)
+from toolcell.codemode.extensions.contract import (
+    Calling,
+    CellContext,
+    GuestExtension,
+    prelude,
+)
+from toolcell.codemode.namespaces.registry import (
+    NamespaceContext,
+    NamespaceRegistration,
+    RegisteredNamespace,
+    registered_namespaces,
+)
+from toolcell.codemode.namespaces.scope import Scope, read_scope, unsafe
+from toolcell.codemode.view import GuestView
+from toolcell.errors import CellError
+from toolcell.protocol.scope import RunScope
+
+
+class RunNamespaces:
+    """The namespaces one run sees, and their scopes."""
+
+    def __init__(self, scope: RunScope) -> None:
+        self._context = NamespaceContext(
+            agent_id=scope.agent_id,
+            session_key=scope.session_key,
+            session_id=scope.session_id,
+            run_id=scope.run_id,
+        )
+        self._scopes: dict[str, Scope] = {}
+
+    def extension(self) -> GuestExtension:
+        """Return the extension of this run."""
+        return GuestExtension(
+            name="namespaces",
+            script=prelude("namespaces"),
+            start=self._start,
+            handlers={"namespaces.call": Calling(self._call, refuse_namespaces)},
+            prompt=self._prompt,
+        )
+
+    def _start(self, cell: CellContext) -> Json:
+        """Give a cell the namespaces it sees; raises CellError for a scope that cannot be used."""
+        return [
+            {
+                "id": each.registration.id,
+                "name": each.registration.global_name,
+                "bare": each.registration.global_name not in cell.view.native,
+                "node": self._scope(each.registration).node,
+            }
+            for each in visible(cell.view)
+        ]
+
+    async def _call(self, arguments: list[Any], cell: CellContext) -> str:
+        found = _named(text_at(arguments, 0), cell.view)
+        path = _path(arguments[1] if len(arguments) > 1 else None)
+        tool = self._scope(found.registration).tools.get(path)
+        if tool is None:
+            msg = f"Code mode namespace path is not callable: {'.'.join(path)}"
+            raise unknown(msg)
+        given = arguments[2] if len(arguments) > 2 and isinstance(arguments[2], list) else []
+        entry = _entry(found, tool.tool_name, cell.view)
+        return await call_value(entry, tool.input(given), cell)
+
+    def _scope(self, registration: NamespaceRegistration) -> Scope:
+        made = self._scopes.get(registration.id)
+        if made is None:
+            where = f"the scope of namespace {registration.global_name!r}"
+            made = read_scope(
+                _created(registration, self._context),
+                where=where,
+                allowed=registration.required_tool_names,
+            )
+            self._scopes[registration.id] = made
+        return made
+
+    def _prompt(self, view: GuestView) -> str | None:
+        told = [self._told(each.registration) for each in visible(view)]
+        return "\n- ".join(told) if told else None
+
+    def _told(self, registration: NamespaceRegistration) -> str:
+        prompt = registration.prompt
+        more = prompt(self._context) if callable(prompt) else prompt
+        text = f"{registration.global_name}: {registration.description}"
+        return f"{text} {more}" if more else text
+
+
+def visible(view: GuestView) -> list[RegisteredNamespace]:
+    """Return the namespaces whose required tools are all there, of their own plugin (rule 6.2)."""
+    return [
+        each
+        for each in registered_namespaces()
+        if all(
+            (each.plugin_id, name) in view.owned for name in each.registration.required_tool_names
+        )
+    ]
+
+
+def _created(registration: NamespaceRegistration, context: NamespaceContext) -> Any:
+    """Call the plugin's own code; whatever it raises fails the cell before the guest runs."""
+    try:
+        return registration.create_scope(context)
+    except Exception as error:
+        msg = f"createScope of namespace {registration.global_name!r} failed: {error}"
+        raise CellError(msg, code="internal_error", phase="host") from error
+
+
+def _named(namespace_id: str, view: GuestView) -> RegisteredNamespace:
+    for each in visible(view):
+        if each.registration.id == namespace_id:
+            return each
+    msg = f"Unknown code mode namespace: {namespace_id}"
+    raise unknown(msg)
+
+
+def _path(given: Any) -> tuple[str, ...]:
+    if not isinstance(given, list) or not all(isinstance(part, str) for part in given):
+        msg = "a malformed bridge request was refused."
+        raise bad_input(msg)
+    for part in given:
+        if unsafe(part):
+            msg = f"Invalid code mode namespace path segment: {part}"
+            raise bad_input(msg)
+    return tuple(given)
+
+
+def _entry(found: RegisteredNamespace, tool_name: str, view: GuestView) -> Entry:
+    """Return the tool by its exact catalog id, whatever else has its name (BEHAVIOURS 256)."""
+    entry = view.by_id.get(f"openclaw:{found.plugin_id}:{tool_name}")
+    if entry is not None:
+        return entry
+    msg = f"the tool {tool_name!r} of this namespace is not available."
+    raise unknown(msg)

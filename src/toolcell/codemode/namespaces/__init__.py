@@ -1,0 +1,1 @@
+"""Internal namespaces: a domain API of a plugin, for guest code (rule 6). Not part of the SDK."""
