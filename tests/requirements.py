@@ -82,12 +82,7 @@ _TOOL_SEARCH = "with the tool search issue"
 _EXECUTORS = "with the issue of both executors and both guest APIs"
 
 GAPS: dict[str, str] = {
-    "2.4": _TOOL_SEARCH,
     "5.2": _MCP,
-    "6.1": _NAMESPACES,
-    "6.2": _NAMESPACES,
-    "6.3": _NAMESPACES,
-    "6.4": _NAMESPACES,
     "7.4": _NAMESPACES,
     "9.2": _EXECUTORS,
     "9.5": _EXECUTORS,
