@@ -76,13 +76,11 @@ RULES: dict[str, str] = {
     "12.1": "debug variables",
 }
 
-_MCP = "with the MCP issue: declarations and the untrusted wrapper's last corners"
 _NAMESPACES = "with the issue of plugin namespaces, swarm and further core tools"
 _TOOL_SEARCH = "with the tool search issue"
 _EXECUTORS = "with the issue of both executors and both guest APIs"
 
 GAPS: dict[str, str] = {
-    "5.2": _MCP,
     "7.4": _NAMESPACES,
     "9.2": _EXECUTORS,
     "9.5": _EXECUTORS,

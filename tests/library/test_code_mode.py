@@ -389,3 +389,40 @@ async def test_hooks_that_could_not_be_had_fail_closed():
     async with code_mode(host=Host(hooks=None)) as cm:
         outcome = await cm.exec("return await add({a: 1, b: 1})")
         assert isinstance(outcome, Failed)
+
+
+async def test_a_reranker_of_the_host_orders_the_hits():
+    """An optional hook for embeddings; the exact name still comes alone (BEHAVIOURS 180)."""
+
+    @tool
+    async def note_find(query: str) -> str:
+        """Find a note."""
+        return query
+
+    @tool
+    async def note_list() -> str:
+        """List notes."""
+        return ""
+
+    asked = []
+
+    def reranker(query, hits):
+        asked.append(query)
+        return sorted(hits, key=lambda hit: hit.entry.name, reverse=True)
+
+    code = "return (await catalog.search('note')).map((handle) => handle.toolName)"
+    async with code_mode(note_find, note_list, host=Host(reranker=reranker)) as cm:
+        assert (await cm.exec(code)).value == ["note_list", "note_find"]
+        assert asked == ["note"]
+        exact = "return (await catalog.search('note_find')).map((handle) => handle.toolName)"
+        assert (await cm.exec(exact)).value == ["note_find"]
+
+    def broken(_query, _hits):
+        msg = "model not loaded"
+        raise RuntimeError(msg)
+
+    async with code_mode(note_find, host=Host(reranker=broken)) as cm:
+        outcome = await cm.exec(code)
+        assert isinstance(outcome, Failed)
+        assert "the search reranker failed: model not loaded" in outcome.error
+        assert (await cm.exec("return 1")).value == 1

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from toolcell.base.clock import SYSTEM_CLOCK, Clock
+from toolcell.catalog.search.searcher import Reranker
 from toolcell.protocol.approvals import Approver, NoApprover
 from toolcell.protocol.hooks import Hooks
 from toolcell.protocol.sink import NullSink, Sink
@@ -23,9 +24,12 @@ class Host:
         approver: Asks a person; without one, calls that need approval are refused.
         sink: Gets every event.
         clock: Tells the time.
+        reranker: Puts search hits into an order of its own, with embeddings for example: gets the
+            query and the hits, returns hits. None ships; one that raises fails that search only.
     """
 
     hooks: Hooks | None = field(default_factory=Hooks)
     approver: Approver = field(default_factory=NoApprover)
     sink: Sink = field(default_factory=NullSink)
     clock: Clock = SYSTEM_CLOCK
+    reranker: Reranker | None = None

@@ -9,11 +9,14 @@ Above: `app.runtime`. Below: `calls.redaction`, `protocol.events`.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Final
 
 from toolcell.calls.redaction import Redactor
 from toolcell.protocol.events import (
     CellEnded,
     CellStarted,
+    CellStepped,
+    ContentKept,
     Diagnostic,
     Event,
     MessageAdded,
@@ -22,15 +25,18 @@ from toolcell.protocol.events import (
 from toolcell.protocol.messages import Message
 from toolcell.protocol.sink import Sink
 
+MAX_KEPT: Final = 32
+
 
 class Masking:
     """Hands events on with the secrets in their texts masked."""
 
-    __slots__ = ("_redactor", "_sink")
+    __slots__ = ("_kept", "_redactor", "_sink")
 
     def __init__(self, sink: Sink, redactor: Redactor) -> None:
         self._sink = sink
         self._redactor = redactor
+        self._kept: dict[str, str] = {}
 
     def emit(self, event: Event) -> None:
         """Hand one event on."""
@@ -38,17 +44,41 @@ class Masking:
 
     def _masked(self, event: Event) -> Event:
         text = self._redactor.text
+        masked = event
         match event:
             case MessageAdded():
-                return replace(event, message=self._message(event.message))
+                masked = replace(event, message=self._message(event.message))
             case CellStarted():
-                return replace(event, code=text(event.code))
+                masked = replace(event, code=text(event.code))
             case RunEnded() | CellEnded() if event.error is not None:
-                return replace(event, error=text(event.error))
+                masked = replace(event, error=text(event.error))
             case Diagnostic():
-                return replace(event, message=text(event.message))
-            case _:
-                return event
+                masked = replace(event, message=text(event.message))
+            case ContentKept():
+                masked = replace(event, text=self._content(event))
+            case CellStepped():
+                masked = self._step(event)
+        return masked
+
+    def _content(self, event: ContentKept) -> str:
+        """Contents are large and come again and again."""
+        masked = self._kept.get(event.key)
+        if masked is None:
+            if len(self._kept) >= MAX_KEPT:
+                self._kept.pop(next(iter(self._kept)))
+            masked = self._kept[event.key] = self._redactor.text(event.text)
+        return masked
+
+    def _step(self, event: CellStepped) -> CellStepped:
+        value = self._redactor.value
+        return replace(
+            event,
+            start=value(event.start),
+            answers=tuple(value(list(event.answers))),
+            requests=tuple(value(list(event.requests))),
+            output=tuple(value(list(event.output))),
+            end=value(event.end),
+        )
 
     def _message(self, message: Message) -> Message:
         text = self._redactor.text

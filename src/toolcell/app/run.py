@@ -20,6 +20,7 @@ from toolcell.base.identifiers import fresh
 from toolcell.calls.access import RunCatalog
 from toolcell.calls.gate import Gate
 from toolcell.catalog.entry import Entry
+from toolcell.catalog.search.searcher import Reranker
 from toolcell.codemode.controls import tool_result, with_hook_view
 from toolcell.codemode.results import Failed, Outcome
 from toolcell.codemode.runtime import CodeModeRuntime, RuntimePorts
@@ -55,6 +56,7 @@ class RunPorts:
     code_mode: RuntimePorts
     sink: Sink
     clock: Clock
+    reranker: Reranker | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,6 +217,7 @@ class Run:
             max_search_limit=settings.options.max_search_limit,
         )
         catalog.unavailable = self._missing
+        catalog.reranker = ports.reranker
         catalog.offered = self._offered
         code, plan = None, SurfacePlan(visible=(), mode="direct")
         if decided.mode == "code":

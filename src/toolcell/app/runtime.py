@@ -139,6 +139,7 @@ class Runtime:
             ),
             sink=self.sink,
             clock=host.clock,
+            reranker=host.reranker,
         )
         self._runs: set[Run] = set()
         self._started = False

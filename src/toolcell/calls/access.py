@@ -18,6 +18,7 @@ from toolcell.base.identifiers import digest, fresh
 from toolcell.calls.gate import Gate
 from toolcell.calls.invocation import Invocation
 from toolcell.catalog.entry import Entry, Hit
+from toolcell.catalog.search.searcher import Reranker
 from toolcell.catalog.snapshot import CatalogSnapshot
 from toolcell.errors import CallError
 from toolcell.protocol.scope import RunScope
@@ -50,6 +51,7 @@ class RunCatalog:
     Attributes:
         unavailable: Gives what should be in the catalog and is not, owner to a short sentence;
             asked when a search finds nothing (REPORTS SR-12).
+        reranker: Puts hits into an order of its own; an error of it fails that search.
         offered: Whether an entry of the snapshot is still among the run's tools; asked on every
             call, so that a cell with an older catalog cannot use what is gone (REPORTS RS-09).
     """
@@ -69,6 +71,7 @@ class RunCatalog:
         self._gate = gate
         self._visible = visible
         self.unavailable: Callable[[], Mapping[str, str]] = dict
+        self.reranker: Reranker | None = None
         self.offered: Callable[[Entry], bool] = self.holds_same
         self._default_limit = min(search_default_limit, max_search_limit)
         self._max_limit = max_search_limit
@@ -114,7 +117,13 @@ class RunCatalog:
             raise _invalid(msg)
         wanted = self._limit(limit)
         self._counts["searchCount"] += 1
-        return self._found(query, wanted) if query.strip() else ()
+        if not query.strip():
+            return ()
+        try:
+            return self._found(query, wanted, self.reranker)
+        except Exception as error:
+            message = f"the search reranker failed: {error}"
+            raise CallError(message, code="tool_error", effect="none") from error
 
     def require_replay_safe(self, entry: Entry) -> None:
         """Refuse a tool that may not run again after a restart (rule 3.13).
@@ -256,8 +265,8 @@ class RunCatalog:
             return self.snapshot.entries
         return tuple(filter(self._visible, self.snapshot.entries))
 
-    def _found(self, query: str, limit: int) -> tuple[Hit, ...]:
-        return self.snapshot.search(query, limit=limit, visible=self._visible)
+    def _found(self, query: str, limit: int, reranker: Reranker | None = None) -> tuple[Hit, ...]:
+        return self.snapshot.search(query, limit=limit, visible=self._visible, reranker=reranker)
 
     def _limit(self, limit: object) -> int:
         if limit is None:

@@ -67,6 +67,8 @@ def _check(arguments: list[Any], cell: CellContext) -> None:
 def _search(arguments: list[Any], cell: CellContext) -> Json:
     query = arguments[0] if arguments else None
     hits = cell.catalog.search(query, limit=arguments[1] if len(arguments) > 1 else None)
+    if hits and hits[0].exact:  # only the tool that is meant by its name (BEHAVIOURS 180)
+        hits = [hit for hit in hits if hit.exact]
     if any(not hit.entry.sourced.trusted for hit in hits):
         cell.untrusted = True
     names = (hit.entry.guest_name for hit in hits)
