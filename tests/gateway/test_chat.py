@@ -199,7 +199,7 @@ async def test_a_client_tool_is_an_ordinary_tool_call_without_code_mode(tmp_path
 
 
 async def test_a_model_is_not_asked_while_the_client_owes_a_result(tmp_path):
-    """rule 3.5: the reply deadline passes, the client answers later, and `wait` finishes the cell."""
+    """rule 3.5: the reply deadline passes, the client answers later, `wait` finishes the cell."""
     tools = {"codeMode": {**QUICKJS, "timeoutMs": 200}}
 
     def wait(request):

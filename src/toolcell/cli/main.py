@@ -11,12 +11,19 @@ from collections.abc import Sequence
 from cyclopts import App, CycloptsError
 
 from toolcell.base.version import VERSION
-from toolcell.cli import config_command, mcp_command, sessions_command, tools_command
+from toolcell.cli import (
+    approvals_command,
+    config_command,
+    mcp_command,
+    sessions_command,
+    tools_command,
+)
 from toolcell.cli.agent_command import agent
 from toolcell.cli.console import FAILED, MISUSED, print_error
 from toolcell.cli.demo.command import demo
 from toolcell.cli.doctor_command import doctor
 from toolcell.cli.exec_command import exec_
+from toolcell.cli.gateway_command import gateway
 from toolcell.errors import ConfigError, ToolcellError
 
 app = App(
@@ -28,9 +35,11 @@ app = App(
 )
 app.command(exec_, name="exec")
 app.command(agent)
+app.command(approvals_command.app)
 app.command(config_command.app)
 app.command(demo)
 app.command(doctor)
+app.command(gateway)
 app.command(mcp_command.app)
 app.command(sessions_command.app)
 app.command(tools_command.app)

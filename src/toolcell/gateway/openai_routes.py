@@ -67,7 +67,8 @@ class OpenAIRoutes:
             id=_id("chatcmpl-"), created=self._now(), model=self._model(ask)
         )
         if ask.stream:
-            return await self._streamed(live, ChatWriter(heading, usage=body.wants_usage))
+            writer = ChatWriter(heading, usage=body.wants_usage)
+            return await self._streamed(request, live, writer)
         with live.followed():
             following = self._following(live)
             answer = await while_connected(request.receive, following.whole, on_gone=following.gone)
@@ -97,7 +98,7 @@ class OpenAIRoutes:
         )
         self._service.responses.add(head.id, live.scope.session_id)
         if ask.stream:
-            return await self._streamed(live, ResponseWriter(head))
+            return await self._streamed(request, live, ResponseWriter(head))
         with live.followed():
             following = self._following(live)
             answer = await while_connected(request.receive, following.whole, on_gone=following.gone)
@@ -121,10 +122,10 @@ class OpenAIRoutes:
         cards = model_cards(self._service.config, self._service.started_at)
         return json_answer(next(card for card in cards if card["id"] == f"{PREFIX}{name}"))
 
-    async def _streamed(self, live: LiveRun, writer: Writer) -> Response:
+    async def _streamed(self, request: Request, live: LiveRun, writer: Writer) -> Response:
         with live.followed():
             following = self._following(live)
-            await following.begin()
+            await while_connected(request.receive, following.begin, on_gone=following.gone)
         redactor = self._service.redactor
 
         async def events() -> AsyncIterator[bytes]:

@@ -8,8 +8,8 @@ from __future__ import annotations
 import contextlib
 import signal
 import socket
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 
 import anyio
 import uvicorn
@@ -20,6 +20,8 @@ from toolcell.gateway.service import Service
 
 _CLOSING_SECONDS = 2.0
 """What connections may still take when every run is over."""
+
+_LOOK_SECONDS = 0.005
 
 
 class _Uvicorn(uvicorn.Server):
@@ -41,6 +43,18 @@ class _Uvicorn(uvicorn.Server):
             await self.on_tick(0)
             with anyio.move_on_after(1.0):
                 await self.stopping.wait()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Close idle connections and wait for the others; Uvicorn itself looks every 100 ms."""
+        for each in (*self.servers, *(sockets or ())):
+            each.close()
+        for connection in list(self.server_state.connections):
+            connection.shutdown()
+        with anyio.move_on_after(self.config.timeout_graceful_shutdown):
+            while self.server_state.connections or self.server_state.tasks:  # noqa: ASYNC110 - sets
+                await anyio.sleep(_LOOK_SECONDS)
+        for task in self.server_state.tasks:
+            task.cancel()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -89,12 +103,17 @@ async def serving(service: Service) -> AsyncIterator[str]:
         raise failure
 
 
-async def until_told() -> str:
-    """Return the name of the signal that asks the process to stop."""
+@contextmanager
+def told_to_stop() -> Iterator[Callable[[], Awaitable[str]]]:
+    """Catch SIGTERM and SIGINT; yields what waits for one of them and returns its name."""
     with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
-        async for number in signals:
-            return signal.Signals(number).name
-    return "nothing"
+
+        async def first() -> str:
+            async for number in signals:
+                return signal.Signals(number).name
+            return "the end of signals"
+
+        yield first
 
 
 def _listener(host: str, port: int) -> socket.socket:
