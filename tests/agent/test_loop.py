@@ -57,6 +57,7 @@ async def test_everything_is_recorded_in_order():
     assert await rig.types() == [
         "run_started",
         "message",
+        "content_kept",
         "model_called",
         "message",
         "call_started",
@@ -69,6 +70,8 @@ async def test_everything_is_recorded_in_order():
     called = [r.data() for r in await rig.sessions.events("s1") if r.type == "model_called"]
     assert called[0]["tool_names"] == ["boom", "echo", "say"]
     assert 0 < called[0]["request_bytes"] < called[1]["request_bytes"]
+    (shown,) = (await rig.sessions.trace("s1")).contents.values()
+    assert [tool["name"] for tool in json.loads(shown)] == ["boom", "echo", "say"]
     (node,) = await rig.sessions.tree("s1")
     assert (node.call_id, node.tool_id, node.result) == (
         "c1",
@@ -469,7 +472,7 @@ async def test_cancelling_while_the_model_thinks_records_the_abort():
         tasks.start_soon(go)
         await asked.wait()
         tasks.cancel_scope.cancel()
-    assert await rig.types() == ["run_started", "message", "run_ended"]
+    assert await rig.types() == ["run_started", "message", "content_kept", "run_ended"]
     assert [m.text for m in await rig.sessions.history("s1")] == ["go"]
 
 

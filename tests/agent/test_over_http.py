@@ -74,6 +74,7 @@ async def test_nested_calls_never_reach_the_endpoint(tmp_path):
         provider = OpenAIChatProvider(WireSettings(base_url=server.base_url))
         rig = Rig([], tools=[tool("cell", cell)], sessions=store)
         await rig.run(provider=provider)
+        await store.flush()
         async with SessionStore(tmp_path / "s.db") as reloaded:
             history = await reloaded.history("s1")
             (node,) = await reloaded.tree("s1")

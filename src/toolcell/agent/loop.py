@@ -17,6 +17,7 @@ import anyio
 from toolcell.agent.contract import AgentPorts, RunLimits, RunRequest, RunResult
 from toolcell.agent.conversation import with_own_ids, with_pairs
 from toolcell.agent.dispatch import Dispatch
+from toolcell.agent.showing import Shown
 from toolcell.agent.states import Act, Done, Prepare, State, Turn
 from toolcell.errors import ProviderError, ToolcellError
 from toolcell.protocol.events import MessageAdded, ModelCalled, RunEnded, RunStarted
@@ -69,6 +70,7 @@ class AgentRun:
         self._turns = 0
         self._usage = Usage()
         self._heard = False
+        self._shown = Shown(ports.sink, ports.clock, request.scope)
 
     async def run(self) -> RunResult:
         """Run it to its end."""
@@ -112,6 +114,7 @@ class AgentRun:
             raise ToolcellError(message, code="turn_limit")
         plan = await self._ports.plan()
         prompt = self._request.system
+        self._shown.tell(prompt, plan.definitions)
         system = (Message(role="system", text=prompt),) if prompt else ()
         request = ModelRequest(
             model=self._request.model,

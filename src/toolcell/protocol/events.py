@@ -7,6 +7,7 @@ Above: everything that reports or stores. Below: `protocol.scope`, `base`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -173,6 +174,53 @@ class CellEnded:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CellStepped:
+    """One step of a code cell, as the guest and the host saw it: what replaying it needs.
+
+    Attributes:
+        number: From 1.
+        start: JSON text of the values of this run the program began with; in its first step.
+        image: The `key` of the `ContentKept` that it began with; in its first step.
+        answers: What it was handed, in order: `{id, value}` or `{id, error}`, JSON text each.
+        requests: What it asked, in order: `{id, method, args}`, `args` JSON text.
+        withdrawn: Ids of requests it gave up.
+        output: What it emitted, in order: `{type, text}`.
+        end: `{value}` (JSON text), or `{fault, name, message}`; None when it waits.
+    """
+
+    scope: RunScope
+    at: float
+    call_id: str
+    cell_id: str
+    number: int
+    start: str | None = None
+    image: str | None = None
+    answers: tuple[Mapping[str, Any], ...] = ()
+    requests: tuple[Mapping[str, Any], ...] = ()
+    withdrawn: tuple[int, ...] = ()
+    output: tuple[Mapping[str, Any], ...] = ()
+    end: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContentKept:
+    """Something large that many runs share; stores keep the text of a `key` once.
+
+    Attributes:
+        kind: `image` (what cells begin with), `tools` (what a model was shown), `system` (its
+            system prompt).
+        key: A hash of the text.
+        text: JSON text, or the prompt itself.
+    """
+
+    scope: RunScope
+    at: float
+    kind: Literal["image", "tools", "system"]
+    key: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnostic:
     """Something an operator should know: a renamed tool, a broken schema, a server that is down."""
 
@@ -196,5 +244,7 @@ Event: TypeAlias = (
     | CellStarted
     | CellParked
     | CellEnded
+    | CellStepped
+    | ContentKept
     | Diagnostic
 )

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from toolcell.protocol.events import Event
 from toolcell.protocol.messages import Message
-from toolcell.sessions.listing import SessionInfo
+from toolcell.sessions.listing import SessionInfo, Trace
 from toolcell.sessions.projections import CallNode
 from toolcell.sessions.records import Record
 
@@ -53,6 +53,14 @@ class Sessions(Protocol):
 
     async def info(self, session_id: str) -> SessionInfo | None:
         """Return what a listing says of one session; None when there is no such session."""
+        ...
+
+    async def trace(self, session_id: str) -> Trace:
+        """Return everything that is kept of a session.
+
+        Raises:
+            SessionError: there is no such session.
+        """
         ...
 
     async def show(self, session_id: str) -> dict[str, Any]:

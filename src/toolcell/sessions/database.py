@@ -46,6 +46,12 @@ MIGRATIONS: Final[tuple[str, ...]] = (
     CREATE INDEX events_by_session ON events (session_id, seq);
     CREATE INDEX events_by_type ON events (session_id, type, seq);
     """,
+    """
+    CREATE TABLE contents (
+        key TEXT PRIMARY KEY,
+        text TEXT NOT NULL
+    ) WITHOUT ROWID;
+    """,
 )
 """Each brings the file from version n to n + 1 (`PRAGMA user_version`). Append only."""
 
@@ -53,6 +59,7 @@ _INSERT = (
     "INSERT INTO events (session_id, run_id, type, at, call_id, parent_id, body) "
     "VALUES (?, ?, ?, ?, ?, ?, ?)"
 )
+_KEEP = "INSERT OR IGNORE INTO contents (key, text) VALUES (?, ?)"
 _TOUCH = (
     "INSERT INTO sessions (session_id, session_key, agent_id, created_at, updated_at, last_seq) "
     "VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT (session_id) DO UPDATE SET "
@@ -109,6 +116,9 @@ class Database:
                     record.body,
                 )
                 seq = self._connection.execute(_INSERT, row).lastrowid or 0
+                if record.content is not None:
+                    key = str(record.data().get("key"))
+                    self._connection.execute(_KEEP, (key, record.content))
                 if record.session_id is not None:
                     first, *_ = touched.get(record.session_id, (record,))
                     touched[record.session_id] = (first, record.at, seq)
@@ -148,6 +158,16 @@ class Database:
             )
             for seq, session, run, kind, at, call, parent, body in rows
         )
+
+    def contents(self, keys: Iterable[str]) -> dict[str, str]:
+        """Return kept texts by key; unknown keys are left out."""
+        found = {}
+        with self._errors("read"):
+            for key in keys:
+                query = "SELECT text FROM contents WHERE key = ?"
+                for (text,) in self._connection.execute(query, (key,)):
+                    found[key] = text
+        return found
 
     def sessions(self, *, session_id: str | None = None, limit: int = 100) -> list[SessionInfo]:
         """Return sessions, the last used first; only `session_id` where it is given."""

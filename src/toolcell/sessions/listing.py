@@ -5,7 +5,7 @@ Above: the stores. Below: `projections`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,6 +37,21 @@ class SessionInfo:
             "messages": self.messages,
             "runs": self.runs,
         }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trace:
+    """Everything that is kept of a session: its records in order, and the contents they name."""
+
+    info: SessionInfo
+    records: Sequence[Record]
+    contents: Mapping[str, str]
+
+
+def content_keys(records: Sequence[Record]) -> list[str]:
+    """Return the keys of the contents that records name, each once."""
+    keys = (str(r.data().get("key")) for r in records if r.type == "content_kept")
+    return list(dict.fromkeys(keys))
 
 
 def shown(info: SessionInfo, records: Sequence[Record]) -> dict[str, Any]:

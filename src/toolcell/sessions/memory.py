@@ -12,7 +12,7 @@ from typing import Any
 from toolcell.protocol.events import Event
 from toolcell.protocol.messages import Message
 from toolcell.sessions.contract import MAX_VALUE_BYTES
-from toolcell.sessions.listing import SessionInfo, shown, unknown_session
+from toolcell.sessions.listing import SessionInfo, Trace, content_keys, shown, unknown_session
 from toolcell.sessions.projections import CallNode, call_tree, history
 from toolcell.sessions.records import Record, to_record
 
@@ -23,10 +23,14 @@ class MemorySessions:
     def __init__(self, *, max_value_bytes: int = MAX_VALUE_BYTES) -> None:
         self._limit = max_value_bytes
         self._records: list[Record] = []
+        self._contents: dict[str, str] = {}
 
     def emit(self, event: Event) -> None:
         """Take one event."""
         record = to_record(event, self._limit)
+        if record.content is not None:
+            kept = self._contents.setdefault(str(record.data().get("key")), record.content)
+            record = replace(record, content=kept)
         self._records.append(replace(record, seq=len(self._records) + 1))
 
     async def flush(self) -> None:
@@ -59,6 +63,18 @@ class MemorySessions:
         """Return what a listing says of one session; None when there is no such session."""
         records = self._of(session_id)
         return _info(records) if records else None
+
+    async def trace(self, session_id: str) -> Trace:
+        """Return everything that is kept of a session.
+
+        Raises:
+            SessionError: there is no such session.
+        """
+        records = self._of(session_id)
+        if not records:
+            raise unknown_session(session_id)
+        contents = {key: self._contents[key] for key in content_keys(records)}
+        return Trace(info=_info(records), records=records, contents=contents)
 
     async def show(self, session_id: str) -> dict[str, Any]:
         """Return `{session, transcript, calls}` as plain JSON data.

@@ -20,6 +20,8 @@ from toolcell.protocol.events import (
     CellEnded,
     CellParked,
     CellStarted,
+    CellStepped,
+    ContentKept,
     Diagnostic,
     Event,
     MessageAdded,
@@ -43,11 +45,15 @@ EVENT_NAMES: Final[Mapping[type, str]] = {
     CellStarted: "cell_started",
     CellParked: "cell_parked",
     CellEnded: "cell_ended",
+    CellStepped: "cell_stepped",
+    ContentKept: "content_kept",
     Diagnostic: "diagnostic",
 }
 """What each kind of event is called in the database. Names are never reused."""
 
 _OWN_COLUMNS = frozenset({"scope", "at", "call_id", "parent_id"})
+_PER_ITEM = frozenset({"answers", "requests", "output"})
+"""Fields of which each item has the bound of a value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +69,7 @@ class Record:
         run_id: Its run.
         call_id: The call it is about.
         parent_id: The `exec` call whose cell made that call.
+        content: The text of a `content_kept` record, which is stored once for its key.
     """
 
     type: str
@@ -75,6 +82,7 @@ class Record:
     call_id: str | None = None
     parent_id: str | None = None
     seq: int = 0
+    content: str | None = None
 
     def data(self) -> dict[str, Any]:
         """Return the body as plain JSON data."""
@@ -106,8 +114,12 @@ def _record(event: Event, limit: int) -> Record:
         value = getattr(event, item.name)
         if value is None:
             continue
-        whole = isinstance(value, Message | Usage)
-        body[item.name] = _plain(value) if whole else bounded(value, limit)
+        if isinstance(value, Message | Usage):
+            body[item.name] = _plain(value)
+        elif isinstance(event, CellStepped) and item.name in _PER_ITEM:
+            body[item.name] = [bounded(each, limit) for each in value]
+        elif item.name != "text" or not isinstance(event, ContentKept):
+            body[item.name] = bounded(value, limit)
     scope = event.scope
     return Record(
         type=EVENT_NAMES[type(event)],
@@ -119,6 +131,7 @@ def _record(event: Event, limit: int) -> Record:
         run_id=_clean(scope.run_id) if scope else None,
         call_id=_clean(getattr(event, "call_id", None)),
         parent_id=_clean(getattr(event, "parent_id", None)),
+        content=_clean(event.text) if isinstance(event, ContentKept) else None,
     )
 
 

@@ -22,7 +22,7 @@ from toolcell.protocol.events import CallStarted, CallUpdated, Event
 from toolcell.protocol.messages import Message
 from toolcell.sessions.contract import MAX_VALUE_BYTES
 from toolcell.sessions.database import Database
-from toolcell.sessions.listing import SessionInfo, shown, unknown_session
+from toolcell.sessions.listing import SessionInfo, Trace, content_keys, shown, unknown_session
 from toolcell.sessions.projections import CallNode, call_tree, history
 from toolcell.sessions.records import Record, to_record
 
@@ -141,6 +141,23 @@ class SessionStore:
         """Return what a listing says of one session; None when there is no such session."""
         found = await self._read(lambda db: db.sessions(session_id=session_id))
         return found[0] if found else None
+
+    async def trace(self, session_id: str) -> Trace:
+        """Return everything that is kept of a session.
+
+        Raises:
+            SessionError: there is no such session.
+        """
+
+        def read(database: Database) -> Trace:
+            infos = database.sessions(session_id=session_id)
+            if not infos:
+                raise unknown_session(session_id)
+            records = database.read(session_id)
+            contents = database.contents(content_keys(records))
+            return Trace(info=infos[0], records=records, contents=contents)
+
+        return await self._read(read)
 
     async def show(self, session_id: str) -> dict[str, Any]:
         """Return `{session, transcript, calls}` as plain JSON data.
