@@ -326,7 +326,7 @@ async def test_the_shell_is_hidden_from_the_model_and_callable_where_policy_allo
 
 
 async def test_retired_arguments_and_typescript_fail_before_any_call(catalog_guest):
-    """rule 9.5 in part, rule 3.1: plain JavaScript only with the catalog API."""
+    """rule 3.1, Two guest APIs: plain JavaScript only with the catalog API."""
     async with cells(catalog_guest) as open_:
         for arguments in (
             {"code": "return await count({})", "language": "typescript"},
