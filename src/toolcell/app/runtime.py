@@ -44,6 +44,7 @@ from toolcell.sources.core.shell import ShellOptions
 from toolcell.sources.core.toolset import core_tools
 from toolcell.sources.core.workspace import WorkspaceRoots
 from toolcell.sources.local import LocalSource
+from toolcell.sources.mcp.options import McpOptions
 from toolcell.sources.mcp.source import McpSource
 from toolcell.sources.mcp.status import ServerStatus
 from toolcell.sources.plugins import PluginSet, PluginSource, load_plugins
@@ -62,6 +63,7 @@ class Parts:
         tools: Functions and tools: trusted local code.
         plugins: Plugins given in code; those of the config are loaded too.
         mcp_servers: Servers given in code; they win over the config's of the same name.
+        mcp: What all MCP servers share; the defaults when None.
         sources: Further sources.
         sinks: Who gets events, beside the host's own sink.
         workspace: The folder of the core tools; None for a runtime without them.
@@ -73,6 +75,7 @@ class Parts:
     tools: Sequence[Any] = ()
     plugins: Sequence[ToolPlugin] = ()
     mcp_servers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    mcp: McpOptions | None = None
     sources: Sequence[Source] = ()
     sinks: Sequence[Sink] = ()
     workspace: Path | None = None
@@ -108,6 +111,7 @@ class Runtime:
             sink=self.sink,
             clock=host.clock,
             on_progress=parts.on_progress,
+            options=parts.mcp,
         )
         self.toolbox = Toolbox(
             (

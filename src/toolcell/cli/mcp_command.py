@@ -6,21 +6,31 @@ Above: `cli.main`. Below: `cli.opening`, `mcp_server`. stdout carries the protoc
 from __future__ import annotations
 
 import sys
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import anyio
 from cyclopts import App, Parameter
 
 from toolcell.app.settings import mcp_servers_of
-from toolcell.cli.console import DONE, Progress, print_text, printable
+from toolcell.cli.console import DONE, Progress, print_error, print_text, printable
 from toolcell.cli.opening import Opening, opened
 from toolcell.cli.options import SHARED, Shared
 from toolcell.config.env import expand
 from toolcell.config.overlay import with_code_mode
+from toolcell.config.resolve import code_mode_options
+from toolcell.config.tree import Config
 from toolcell.errors import ConfigError
+from toolcell.protocol.events import Diagnostic, Event
 from toolcell.protocol.scope import DEFAULT_AGENT
-from toolcell.sources.mcp.options import tokens_folder
+from toolcell.sources.mcp.options import McpOptions, tokens_folder
 from toolcell.sources.mcp.settings import McpServerSettings
+
+if TYPE_CHECKING:
+    from toolcell.mcp_server.http import HttpDoor
+    from toolcell.mcp_server.stdio import Pipes
+
+PATIENCE_SECONDS = 8.0
+"""A client waits for us to start as we wait for our servers: a slow one joins later."""
 
 app = App(name="mcp", help="Serve MCP clients; sign in to MCP servers.")
 
@@ -40,28 +50,43 @@ def serve(
 
     Serves one client on stdin and stdout, or many over streamable HTTP.
     """
-    # The MCP SDK takes a second to import: only this command pays for it.
-    from toolcell.mcp_server.http import IDLE_SECONDS, binding  # noqa: PLC0415
-    from toolcell.mcp_server.progress import CallProgress  # noqa: PLC0415
-    from toolcell.mcp_server.serving import serve as serve_mcp  # noqa: PLC0415
-
     if token is not None and http is None:
         msg = "--token is for --http: a client on stdio is the program that started toolcell"
         raise ConfigError(msg)
+    # The MCP SDK takes a second to import: only this command pays for it.
+    from toolcell.mcp_server.http import binding, listening  # noqa: PLC0415
+    from toolcell.mcp_server.stdio import protocol_pipes  # noqa: PLC0415
+
     config = with_code_mode(shared.load(), executor=executor, guest_api=guest_api)
-    secret = None if token is None else expand(token, path="--token")
-    progress = CallProgress()
-
-    async def run() -> None:
-        opening = Opening(sinks=(progress,), asks=False)
-        async with opened(config, opening, Progress()) as open_:
-            life = open_.runtime.options(DEFAULT_AGENT).snapshot_ttl_seconds
-            idle = max(IDLE_SECONDS, life + 60.0)
-            at = None if http is None else binding(http, secret, idle_seconds=idle)
-            await serve_mcp(open_.runtime, progress, at, on_listening=_listening)
-
-    anyio.run(run)
+    if http is None:
+        with protocol_pipes() as pipes:
+            anyio.run(_serve, config, pipes)
+    else:
+        secret = None if token is None else expand(token, path="--token")
+        life = code_mode_options(config, DEFAULT_AGENT).snapshot_ttl_seconds
+        with listening(binding(http, secret, parked_seconds=life)) as door:
+            anyio.run(_serve, config, door)
     return DONE
+
+
+async def _serve(config: Config, door: Pipes | HttpDoor) -> None:
+    from toolcell.mcp_server.http import HttpDoor  # noqa: PLC0415 - the SDK, as above
+    from toolcell.mcp_server.progress import CallProgress  # noqa: PLC0415
+    from toolcell.mcp_server.serving import serve as serve_mcp  # noqa: PLC0415
+
+    progress = CallProgress()
+    opening = Opening(
+        record=True,
+        sinks=(progress, OperatorLog()),
+        mcp=McpOptions(patience=PATIENCE_SECONDS),
+        asks=False,
+    )
+    async with opened(config, opening, Progress()) as open_:
+        for missing in open_.runtime.unavailable():
+            print_error(f"{printable(missing.owner)}: {printable(missing.reason)}")
+        if isinstance(door, HttpDoor):
+            print_error(f"serving MCP at {printable(door.address)}")
+        await serve_mcp(open_.runtime, progress, door)
 
 
 @app.command
@@ -114,6 +139,10 @@ def _show(url: str) -> None:
     sys.stderr.flush()
 
 
-def _listening(address: str) -> None:
-    sys.stderr.write(f"toolcell: serving MCP at {printable(address)}\n")
-    sys.stderr.flush()
+class OperatorLog:
+    """Writes what an operator should know to stderr, where MCP clients look for a server's log."""
+
+    def emit(self, event: Event) -> None:
+        """Take an event; never raises."""
+        if isinstance(event, Diagnostic) and event.level != "info":
+            print_error(f"{event.level}: {printable(event.subject)}: {printable(event.message)}")

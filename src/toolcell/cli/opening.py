@@ -24,6 +24,7 @@ from toolcell.protocol.sink import Sink
 from toolcell.sessions.contract import Sessions
 from toolcell.sessions.memory import MemorySessions
 from toolcell.sessions.store import SessionStore
+from toolcell.sources.mcp.options import McpOptions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +37,7 @@ class Opening:
         plugins: Plugins of the command's own.
         sinks: Who else gets events.
         core: Whether the core tools are there.
+        mcp: What all MCP servers share.
         asks: Whether a person at the terminal may be asked; not where stdin is no conversation.
     """
 
@@ -44,6 +46,7 @@ class Opening:
     plugins: tuple[ToolPlugin, ...] = ()
     sinks: tuple[Sink, ...] = field(default=())
     core: bool = True
+    mcp: McpOptions | None = None
     asks: bool = True
 
 
@@ -71,6 +74,7 @@ async def opened(config: Config, opening: Opening, progress: Progress) -> AsyncI
         parts = Parts(
             workspace=workspace_of(config, opening.agent) if opening.core else None,
             plugins=opening.plugins,
+            mcp=opening.mcp,
             sinks=(sessions, ProgressSink(progress), *opening.sinks),
             on_progress=progress.say,
         )

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hmac
 import ipaddress
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
@@ -59,8 +59,13 @@ class HttpBinding:
             return False
 
 
-def binding(address: str, token: str | None, *, idle_seconds: float = IDLE_SECONDS) -> HttpBinding:
+def binding(address: str, token: str | None = None, *, parked_seconds: float = 0) -> HttpBinding:
     """Read `HOST:PORT`, `[IPv6]:PORT`, `:PORT` or `PORT`.
+
+    Args:
+        address: As above.
+        token: What clients must send.
+        parked_seconds: How long a parked cell lives; a session is not ended sooner.
 
     Raises:
         ConfigError: it is none of these, the token is short, or others could reach an open door.
@@ -73,47 +78,72 @@ def binding(address: str, token: str | None, *, idle_seconds: float = IDLE_SECON
     if token is not None and len(token) < _MIN_TOKEN:
         msg = f"the token is too short to keep anybody out; give at least {_MIN_TOKEN} characters"
         raise ConfigError(msg)
-    found = HttpBinding(host=host, port=int(port), token=token, idle_seconds=idle_seconds)
+    idle = max(IDLE_SECONDS, parked_seconds + 60)
+    found = HttpBinding(host=host, port=int(port), token=token, idle_seconds=idle)
     if token is None and not found.local:
         msg = f"{host!r} can be reached from other machines; give --token, or listen on 127.0.0.1"
         raise ConfigError(msg)
     return found
 
 
-async def serve_http(
-    server: McpServer, at: HttpBinding, stop: anyio.Event, on_listening: Callable[[str], None]
-) -> None:
-    """Serve until `stop` is set; tell the address once clients can connect.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HttpDoor:
+    """An address that is listened on."""
+
+    at: HttpBinding
+    listener: socket.socket
+
+    @property
+    def address(self) -> str:
+        """What clients are given."""
+        host = self.at.host
+        name = f"[{host}]" if ":" in host else host
+        return f"http://{name}:{self.listener.getsockname()[1]}{PATH}"
+
+
+@contextmanager
+def listening(at: HttpBinding) -> Iterator[HttpDoor]:
+    """Listen at an address.
 
     Raises:
-        ConfigError: the address cannot be listened on.
+        ConfigError: it is taken, or not of this machine.
     """
-    with _listener(at) as listener:
-        # Bytes of a request are bounded by the SDK, at 4 MiB.
-        app: ASGIApp = server.streamable_http_app(
-            streamable_http_path=PATH,
-            host=at.host,
-            transport_security=_security(at),
-            session_idle_timeout=at.idle_seconds,
-            max_sessions=MAX_SESSIONS,
-        )
-        if at.token is not None:
-            app = BearerDoor(app, at.token)
-        config = uvicorn.Config(
-            app,
-            lifespan="on",
-            log_level="critical",
-            access_log=False,
-            timeout_graceful_shutdown=_GOODBYE_SECONDS,
-        )
-        web = _Uvicorn(config)
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(server.announce_changes)
-            tasks.start_soon(_stop_later, web, stop)
-            name = f"[{at.host}]" if ":" in at.host else at.host
-            on_listening(f"http://{name}:{listener.getsockname()[1]}{PATH}")
-            await web.serve(sockets=[listener])
-            tasks.cancel_scope.cancel()
+    family = socket.AF_INET6 if ":" in at.host else socket.AF_INET
+    try:
+        listener = socket.create_server((at.host, at.port), family=family)
+    except OSError as error:
+        msg = f"cannot listen on {at.host}:{at.port}: {error.strerror or error}"
+        raise ConfigError(msg) from error
+    with listener:
+        yield HttpDoor(at=at, listener=listener)
+
+
+async def serve_http(server: McpServer, door: HttpDoor, stop: anyio.Event) -> None:
+    """Serve until `stop` is set."""
+    at = door.at
+    # Bytes of a request are bounded by the SDK, at 4 MiB.
+    app: ASGIApp = server.streamable_http_app(
+        streamable_http_path=PATH,
+        host=at.host,
+        transport_security=_security(at),
+        session_idle_timeout=at.idle_seconds,
+        max_sessions=MAX_SESSIONS,
+    )
+    if at.token is not None:
+        app = BearerDoor(app, at.token)
+    config = uvicorn.Config(
+        app,
+        lifespan="on",
+        log_level="critical",
+        access_log=False,
+        timeout_graceful_shutdown=_GOODBYE_SECONDS,
+    )
+    web = _Uvicorn(config)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(server.announce_changes)
+        tasks.start_soon(_stop_later, web, stop)
+        await web.serve(sockets=[door.listener])
+        tasks.cancel_scope.cancel()
 
 
 class BearerDoor:
@@ -150,18 +180,6 @@ class _Uvicorn(uvicorn.Server):
 async def _stop_later(web: _Uvicorn, stop: anyio.Event) -> None:
     await stop.wait()
     web.should_exit = True
-
-
-@contextmanager
-def _listener(at: HttpBinding) -> Iterator[socket.socket]:
-    family = socket.AF_INET6 if ":" in at.host else socket.AF_INET
-    try:
-        listener = socket.create_server((at.host, at.port), family=family)
-    except OSError as error:
-        msg = f"cannot listen on {at.host}:{at.port}: {error.strerror or error}"
-        raise ConfigError(msg) from error
-    with listener:
-        yield listener
 
 
 def _security(at: HttpBinding) -> TransportSecuritySettings:

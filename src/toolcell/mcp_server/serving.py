@@ -7,50 +7,38 @@ from __future__ import annotations
 
 import logging
 import signal
-from collections.abc import Callable
 
 import anyio
 
 from toolcell.app.runtime import Runtime
-from toolcell.mcp_server.http import HttpBinding, serve_http
+from toolcell.mcp_server.http import HttpDoor, serve_http
 from toolcell.mcp_server.progress import CallProgress
 from toolcell.mcp_server.server import McpServer
 from toolcell.mcp_server.sessions import ClientSessions
-from toolcell.mcp_server.stdio import serve_stdio
+from toolcell.mcp_server.stdio import Pipes, serve_stdio
 
 # A fault of the server itself is for the operator, on stderr; clients get `Internal server error`.
 _LOGGER = "mcp.server"
 
 
-async def serve(
-    runtime: Runtime,
-    progress: CallProgress,
-    at: HttpBinding | None = None,
-    *,
-    on_listening: Callable[[str], None] = lambda _: None,
-) -> None:
+async def serve(runtime: Runtime, progress: CallProgress, door: Pipes | HttpDoor) -> None:
     """Serve MCP until the client leaves (stdio) or a signal comes.
 
     Args:
         runtime: Started; its sinks include `progress`.
         progress: Where nested calls are heard of.
-        at: Listen there; None serves one client on stdin and stdout.
-        on_listening: Told the address of an HTTP server.
-
-    Raises:
-        ConfigError: the address cannot be listened on.
+        door: The pipes of the one client, or where many come in.
     """
     _log_faults()
     sessions = ClientSessions(runtime, progress)
-    server = McpServer(sessions, single=at is None)
     stop = anyio.Event()
     async with anyio.create_task_group() as tasks:
         await tasks.start(_signals, stop)
-        if at is None:
+        if isinstance(door, Pipes):
             tasks.start_soon(_cancel_when, stop, tasks.cancel_scope)
-            await serve_stdio(server)
+            await serve_stdio(McpServer(sessions, single=True), door)
         else:
-            await serve_http(server, at, stop, on_listening)
+            await serve_http(McpServer(sessions, single=False), door, stop)
         tasks.cancel_scope.cancel()
 
 

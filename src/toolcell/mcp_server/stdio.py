@@ -14,8 +14,10 @@ import os
 import select
 import socket
 import stat
+import sys
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass
 from typing import Final
 
 import anyio
@@ -35,37 +37,50 @@ _CHUNK: Final = 1 << 16
 Incoming = SessionMessage | Exception
 
 
-async def serve_stdio(server: McpServer) -> None:
-    """Serve until the client closes stdin."""
-    with _claimed() as (source, target):
-        async with (
-            _streams(source, target) as (incoming, outgoing),
-            anyio.create_task_group() as tasks,
-        ):
-            tasks.start_soon(server.announce_changes)
-            await server.run(incoming, outgoing, server.create_initialization_options())
-            tasks.cancel_scope.cancel()
+@dataclass(frozen=True, slots=True)
+class Pipes:
+    """The protocol's own descriptors: `source` is read, `target` is written."""
+
+    source: int
+    target: int
 
 
 @contextmanager
-def _claimed() -> Iterator[tuple[int, int]]:
-    """Give private descriptors of stdin and stdout, and put harmless ones in their place."""
-    source, target = os.dup(0), os.dup(1)
+def protocol_pipes() -> Iterator[Pipes]:
+    """Take stdin and stdout for the protocol, and put harmless descriptors in their place.
+
+    Use it around all of a program, also around the loading of plugins: what they print goes to
+    stderr, and what Python still holds of it is written there before stdout is given back.
+    """
+    sys.stdout.flush()
+    pipes = Pipes(os.dup(0), os.dup(1))
     nothing = os.open(os.devnull, os.O_RDONLY)
     try:
         os.dup2(nothing, 0)
         os.dup2(2, 1)
-        yield source, target
+        yield pipes
     finally:
-        os.dup2(source, 0)
-        os.dup2(target, 1)
-        for each in (source, target, nothing):
+        sys.stdout.flush()
+        os.dup2(pipes.source, 0)
+        os.dup2(pipes.target, 1)
+        for each in (pipes.source, pipes.target, nothing):
             os.close(each)
+
+
+async def serve_stdio(server: McpServer, pipes: Pipes) -> None:
+    """Serve until the client closes stdin."""
+    async with (
+        _streams(pipes) as (incoming, outgoing),
+        anyio.create_task_group() as tasks,
+    ):
+        tasks.start_soon(server.announce_changes)
+        await server.run(incoming, outgoing, server.create_initialization_options())
+        tasks.cancel_scope.cancel()
 
 
 @asynccontextmanager
 async def _streams(
-    source: int, target: int
+    pipes: Pipes,
 ) -> AsyncGenerator[
     tuple[MemoryObjectReceiveStream[Incoming], MemoryObjectSendStream[SessionMessage]]
 ]:
@@ -73,8 +88,8 @@ async def _streams(
     outgoing, outbox = anyio.create_memory_object_stream[SessionMessage](0)
     answers = outgoing.clone()
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(_read, source, into, answers)
-        tasks.start_soon(_write, _Output(target), outbox, tasks.cancel_scope)
+        tasks.start_soon(_read, pipes.source, into, answers)
+        tasks.start_soon(_write, _Output(pipes.target), outbox, tasks.cancel_scope)
         try:
             yield incoming, outgoing
         finally:

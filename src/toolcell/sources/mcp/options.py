@@ -5,6 +5,7 @@ Above: `McpSource`, connections. Below: `config.env`. Refuses to know: the MCP S
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -75,8 +76,11 @@ class McpOptions:
         retry: Pauses between attempts.
         tokens: The folder of sign-ins.
         answers: Who answers servers' requests; nobody by default.
+        patience: Seconds the start waits for the servers' first attempts; those that take longer
+            join when they are ready.
     """
 
     retry: Retry = Retry()
     tokens: Path = field(default_factory=tokens_folder)
     answers: ServerRequests = field(default_factory=NoAnswers)
+    patience: float = math.inf

@@ -80,7 +80,7 @@ class McpSource:
         return tuple(self._status_of(name) for name in self._servers)
 
     async def start(self) -> None:
-        """Start every enabled server at once and wait for each one's first attempt.
+        """Start every enabled server at once and wait, with patience, for each first attempt.
 
         A server that fails is reported, listed as unavailable and tried again; it never raises.
         """
@@ -100,7 +100,8 @@ class McpSource:
             self._connections[name] = module.Connection(name, settings, around)
         for connection in self._connections.values():
             self._spawner.start_soon(connection.run, name=f"mcp:{connection.name}")
-        await self._first_attempts()
+        with anyio.move_on_after(self._options.patience):
+            await self._first_attempts()
 
     async def aclose(self) -> None:
         """End every connection and child process; bounded, and safe to call again."""
