@@ -136,6 +136,7 @@ class Runtime:
             ),
             code_mode=RuntimePorts(
                 executors=self.executors.get,
+                transform=self.executors.transform,
                 spawner=self.supervisor,
                 store=self._store,
                 sink=self.sink,

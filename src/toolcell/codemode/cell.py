@@ -8,8 +8,8 @@ Refuses to know: which executor it is, what a request means, arguments of the mo
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol
 
 import anyio
@@ -62,6 +62,7 @@ class CellPlan:
     slots: int
     inbox_bytes: int
     show_aborted: bool = True
+    remap: Callable[[str], str] | None = None
     replay_id: str | None = None
 
 
@@ -325,8 +326,11 @@ class Cell:
             memory_bytes=limits.memory_bytes,
             snapshot_bytes=limits.snapshot_bytes,
         )
-        return verdict(
+        found = verdict(
             fault, program=self.plan.program, bounds=bounds, refusals=self._bridge.refusals
+        )
+        return (
+            found if self.plan.remap is None else replace(found, error=self.plan.remap(found.error))
         )
 
     def _aborted(self) -> Verdict:

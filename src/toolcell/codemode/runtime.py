@@ -32,7 +32,9 @@ from toolcell.codemode.journal import Journal, Journalled
 from toolcell.codemode.output import CuttingLedger, Ledger, RefusingLedger
 from toolcell.codemode.results import Failed, Outcome
 from toolcell.codemode.saved import SavedResults
-from toolcell.codemode.screen import screen
+from toolcell.codemode.screen import cleaned, screen
+from toolcell.codemode.typescript import FILENAME as TYPESCRIPT_FILE
+from toolcell.codemode.typescript import Transform, Transformed, to_javascript
 from toolcell.codemode.view import GuestView
 from toolcell.config.code_mode import CodeModeOptions, ExecutorName
 from toolcell.errors import CallError, CellError
@@ -61,6 +63,7 @@ class RuntimePorts:
         sink: Gets the events.
         clock: Tells the time.
         images: The guest images of the host, shared by its runs.
+        transform: Turns TypeScript into JavaScript; None where there is no transformer.
         declarations: The declaration files of the host, shared by its runs.
         saved: The saved results of the host; each run sees its own.
     """
@@ -71,6 +74,7 @@ class RuntimePorts:
     sink: Sink = field(default_factory=NullSink)
     clock: Clock = SYSTEM_CLOCK
     images: ImageShelf = field(default_factory=ImageShelf)
+    transform: Transform | None = None
     declarations: DeclarationShelf = field(default_factory=DeclarationShelf)
     saved: SavedResults = field(default_factory=SavedResults)
 
@@ -163,15 +167,16 @@ class CodeModeRuntime:
         try:
             asked = self._asked(arguments)
             plan = self._plan()
-            source = screen(
-                asked.code, shell_call=plan.view.shell_call, search_call=plan.view.search_call
-            )
+            typescript = await self._javascript(asked, plan.view)
+            source = self._screened(asked.code, plan.view) if typescript is None else asked.code
             executor = self._ports.executors(self.options.executor)
             if MENTION in source:
                 plan = await self._with_declarations(plan)
             safe = asked.restart_safe or force_restart_safe
             asked = replace(asked, code=source, restart_safe=safe)
             cell = self._cell(asked, plan, executor, call_id)
+            if typescript is not None:
+                cell.plan = with_typescript(cell.plan, typescript)
         except (CellError, CallError) as error:
             return self._refused(error)
         cell.context.on_update = on_update
@@ -217,10 +222,28 @@ class CodeModeRuntime:
         options = self.options
         if options.guest_api == "catalog":
             return exec_arguments(arguments, guest_api="catalog")
-        asked = exec_arguments(arguments, guest_api="tools", languages=options.languages)
-        if asked.language == "typescript":
+        return exec_arguments(arguments, guest_api="tools", languages=options.languages)
+
+    def _screened(self, source: str, view: GuestView) -> str:
+        return screen(source, shell_call=view.shell_call, search_call=view.search_call)
+
+    async def _javascript(self, asked: ExecArguments, view: GuestView) -> Transformed | None:
+        """Return a TypeScript cell as JavaScript, screened; None for a JavaScript cell.
+
+        What does not parse is screened as it is: it may be shell text, which has better advice.
+        """
+        if asked.language == "javascript":
+            return None
+        if self._ports.transform is None:
             raise CellError(NO_TYPESCRIPT, code="runtime_unavailable", phase="host")
-        return asked
+        seconds = self.options.timeout_ms / 1000
+        try:
+            made = await to_javascript(cleaned(asked.code), self._ports.transform, seconds)
+        except CellError as error:
+            if error.phase == "input":
+                self._screened(asked.code, view)
+            raise
+        return replace(made, code=self._screened(made.code, view))
 
     def _plan(self) -> ImagePlan:
         """Return the image of what is visible now; the same one for as long as that stays."""
@@ -319,3 +342,9 @@ class CodeModeRuntime:
 
     async def _wait_body(self, arguments: Mapping[str, Any], context: ToolContext) -> Outcome:
         return await self.wait(arguments, call_id=context.call_id, on_update=context.update)
+
+
+def with_typescript(plan: CellPlan, made: Transformed) -> CellPlan:
+    """Return the plan of a cell that runs transformed code and tells places of its source."""
+    program = replace(plan.program, source=made.code, filename=TYPESCRIPT_FILE)
+    return replace(plan, program=program, remap=made.remap)

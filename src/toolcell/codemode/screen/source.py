@@ -41,16 +41,25 @@ def screen(
         CellError: `invalid_input`, phase `input`: too long, shell text, module access, or a lone
             function. Nothing was started.
     """
-    size = utf8_length(source)
-    if size > MAX_SOURCE_BYTES:
-        raise _refused(TOO_LONG.format(size=size, limit=MAX_SOURCE_BYTES))
-    program = without_fences(source)
+    program = cleaned(source)
     problem = shell_text(program, shell_call, search_call) or module_access(program, search_call)
     if problem is None and lone_function(program):
         problem = LONE_FUNCTION
     if problem is not None:
         raise _refused(problem)
     return program
+
+
+def cleaned(source: str) -> str:
+    """Return the source without Markdown fences.
+
+    Raises:
+        CellError: `invalid_input`, phase `input`: it is too long.
+    """
+    size = utf8_length(source)
+    if size > MAX_SOURCE_BYTES:
+        raise _refused(TOO_LONG.format(size=size, limit=MAX_SOURCE_BYTES))
+    return without_fences(source)
 
 
 def _refused(message: str) -> CellError:
