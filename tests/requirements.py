@@ -83,7 +83,6 @@ _EXECUTORS = "with the issue of both executors and both guest APIs"
 GAPS: dict[str, str] = {
     "7.4": _NAMESPACES,
     "9.2": _EXECUTORS,
-    "9.5": _EXECUTORS,
     "10.1": _TOOL_SEARCH,
     "10.2": _TOOL_SEARCH,
     "10.3": _TOOL_SEARCH,
