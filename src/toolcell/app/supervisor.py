@@ -17,6 +17,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from toolcell.base.clock import Clock
+from toolcell.base.raised import text_of_error
 from toolcell.protocol.events import Diagnostic
 from toolcell.protocol.sink import Sink
 
@@ -81,13 +82,15 @@ class Supervisor:
     ) -> None:
         try:
             await function(*args)
-        except Exception as error:  # noqa: BLE001 - the border of the task group: told, not raised
+        except (anyio.get_cancelled_exc_class(), KeyboardInterrupt):
+            raise
+        except BaseException as error:  # noqa: BLE001 - the border of the task group: told
             self._sink.emit(
                 Diagnostic(
                     at=self._clock.wall(),
                     level="error",
                     subject=name or "background task",
-                    message=f"{type(error).__name__}: {error}",
+                    message=text_of_error(error),
                 )
             )
         finally:

@@ -13,6 +13,7 @@ from typing import Any
 import anyio
 
 from toolcell.base.identifiers import fresh
+from toolcell.base.raised import text_of_error
 from toolcell.calls.cancellation import asked_to_stop
 from toolcell.calls.hooks import blocked
 from toolcell.calls.invocation import Invocation
@@ -94,13 +95,16 @@ class ApprovalDesk:
     async def _answer(self, invocation: Invocation, request: ApprovalRequest) -> ApprovalAnswer:
         try:
             answer: object = await self._approver.request(request)
-        except Exception as error:  # noqa: BLE001 - whatever an approver raises is a no
-            self._recorder.warn(invocation, f"the approver raised {error!r}; this counts as a no")
-            return _no("approval could not be obtained")
+        except (KeyboardInterrupt, GeneratorExit):
+            raise
         except anyio.get_cancelled_exc_class():
             if asked_to_stop():
                 raise
             return _no("the approval was closed without an answer")
+        except BaseException as error:  # noqa: BLE001 - whatever an approver raises is a no
+            why = f"the approver raised {text_of_error(error)}; this counts as a no"
+            self._recorder.warn(invocation, why)
+            return _no("approval could not be obtained")
         if isinstance(answer, ApprovalAnswer):
             return answer
         kind = type(answer).__name__

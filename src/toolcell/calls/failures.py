@@ -53,7 +53,7 @@ def tool_failure(error: BaseException, invocation: Invocation, arguments: object
 def _message(error: BaseException) -> str:
     if isinstance(error, BaseExceptionGroup):
         leaves = [_message(leaf) for leaf in _leaves(error)[:_MAX_GROUPED]]
-        return "; ".join(dict.fromkeys(leaves))
+        return "; ".join(dict.fromkeys(filter(None, leaves)))
     if isinstance(error, KeyError) and len(error.args) == 1:
         return f"no such key: {error.args[0]!r}"
     if isinstance(error, SystemExit):
@@ -70,14 +70,19 @@ def _message(error: BaseException) -> str:
 def _text(error: BaseException) -> str:
     try:
         return str(error)
-    except Exception:  # noqa: BLE001 - a tool's own __str__ may raise anything
+    except BaseException:  # noqa: BLE001 - a tool's own __str__ may raise anything
         return ""
 
 
 def _leaves(group: BaseExceptionGroup[BaseException]) -> list[BaseException]:
     leaves: list[BaseException] = []
-    for error in group.exceptions:
-        leaves.extend(_leaves(error) if isinstance(error, BaseExceptionGroup) else [error])
+    left = list(reversed(group.exceptions))
+    while left:
+        error = left.pop()
+        if isinstance(error, BaseExceptionGroup):
+            left.extend(reversed(error.exceptions))
+        else:
+            leaves.append(error)
     return leaves
 
 

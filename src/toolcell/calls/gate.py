@@ -16,8 +16,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
+import anyio
+
 from toolcell.base.clock import SYSTEM_CLOCK, Clock
 from toolcell.base.jsontext import dumps
+from toolcell.base.raised import text_of_error
 from toolcell.calls.approvals import ApprovalDesk
 from toolcell.calls.contracts import Contracts, check_object, check_output
 from toolcell.calls.hooks import NO_HOOKS, HookRunner, hook_view
@@ -92,13 +95,13 @@ class Gate:
         except CallError as error:
             await self._failed(passage, error)
             raise
-        except Exception as error:
+        except (anyio.get_cancelled_exc_class(), KeyboardInterrupt, GeneratorExit):
+            await self._over(passage, "aborted", "the call was aborted", "aborted")
+            raise
+        except BaseException as error:
             failure = self._unexpected(passage, error)
             await self._failed(passage, failure)
             raise failure from error
-        except BaseException:
-            await self._over(passage, "aborted", "the call was aborted", "aborted")
-            raise
         finally:
             run.active -= 1
             self._active -= 1
@@ -188,9 +191,9 @@ class Gate:
         else:
             passage.record.end("completed", result=copy)
 
-    def _unexpected(self, passage: Passage, error: Exception) -> CallError:
+    def _unexpected(self, passage: Passage, error: BaseException) -> CallError:
         """Return the error for a fault in a step itself: the call fails, the operator is told."""
-        self._recorder.warn(passage.invocation, f"the gate failed: {error!r}")
+        self._recorder.warn(passage.invocation, f"the gate failed: {text_of_error(error)}")
         return CallError(
             f"Tool {passage.invocation.subject!r} could not be called: an internal error.",
             code="tool_error",

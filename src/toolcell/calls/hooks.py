@@ -14,6 +14,7 @@ from typing import Any, Final, NoReturn
 import anyio
 
 from toolcell.base.jsontext import dumps, loads
+from toolcell.base.raised import text_of_error
 from toolcell.calls.cancellation import asked_to_stop
 from toolcell.calls.invocation import Invocation
 from toolcell.calls.record import Recorder, detached
@@ -151,14 +152,16 @@ async def _run(hook: Callable[[Any], Any], shown: Any, seconds: float) -> Any:
             return decision
         with anyio.move_on_after(seconds):
             return await decision
-    except Exception as error:
-        why = f"raised {error!r}"
-        raise _HookFaultError(why) from error
+    except (KeyboardInterrupt, GeneratorExit):
+        raise
     except anyio.get_cancelled_exc_class() as error:
         if asked_to_stop():
             raise
         msg = "was cancelled from within"
         raise _HookFaultError(msg) from error
+    except BaseException as error:
+        why = f"raised {text_of_error(error)}"
+        raise _HookFaultError(why) from error
     why = f"took more than {seconds:g} s"
     raise _HookFaultError(why)
 

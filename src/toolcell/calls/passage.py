@@ -96,16 +96,16 @@ class Passage:
         self.ran = True
         try:
             returned = await invocation.sourced.tool.execute(self.arguments, context)
-        except CallError:
+        except (CallError, KeyboardInterrupt, GeneratorExit):
             raise
-        except (Exception, SystemExit) as error:
-            await checkpoint_if_cancelled()
-            raise tool_failure(error, invocation, self.arguments) from error
         except anyio.get_cancelled_exc_class() as error:
             if asked_to_stop():
                 raise
             stray = RuntimeError("the tool was cancelled from within")
             raise tool_failure(stray, invocation, self.arguments) from error
+        except BaseException as error:  # a panic of an extension module is no Exception
+            await checkpoint_if_cancelled()
+            raise tool_failure(error, invocation, self.arguments) from error
         return accepted(returned, invocation.subject)
 
     def outcome(

@@ -31,7 +31,8 @@ async def run_sync(function: Callable[[], T]) -> T:
     dropped and its slot stays taken until it ends.
 
     Raises:
-        RuntimeError: the function raised StopIteration, which may not cross a coroutine.
+        RuntimeError: the function raised StopIteration, KeyboardInterrupt or GeneratorExit, which
+            may not cross a coroutine.
     """
     pool = _pool()
     job: _Job[T] = _Job(function, pool)
@@ -128,9 +129,11 @@ class _Job(Generic[T]):
 
     def result(self) -> T:
         error, self._error = self._error, None
-        if isinstance(error, StopIteration):
-            # TRY004: not a wrong type; asyncio forbids this one exception.
-            raise RuntimeError("the function raised StopIteration") from error  # noqa: TRY004
+        if isinstance(error, StopIteration | KeyboardInterrupt | GeneratorExit):
+            # TRY004: not a wrong type. asyncio forbids the first; the others mean something else to
+            # a task, and no signal reaches a thread, so the function made them itself.
+            msg = f"the function raised {type(error).__name__}"
+            raise RuntimeError(msg) from error  # noqa: TRY004
         if error is not None:
             raise error
         return cast("T", self._value)
