@@ -135,3 +135,17 @@ async def test_a_server_that_is_down_is_named_where_nothing_was_found(guest, den
         assert outcome.value == []
         told = json.dumps(outcome.output)
         assert ("memos" in told) is not denied
+
+
+async def test_a_plugin_that_cannot_load_is_named_without_the_hosts_words(guest, tmp_path):
+    """SR-12, BR-05: the reason is the operator's; the model learns that something is missing."""
+    bad = tmp_path / "freight.py"
+    bad.write_text("raise RuntimeError('CANARY')")
+    search = "catalog.search" if guest[1] == "catalog" else "tools.search"
+    config = {"plugins": {"paths": [str(bad)]}}
+    async with cells(guest, tools=[raw("own")], config=config) as open_:
+        outcome = await open_.exec(f"return await {search}('book a lorry')")
+    told = json.dumps(outcome.output)
+    assert "'freight' could not be loaded" in told
+    assert "CANARY" not in told
+    assert str(tmp_path) not in told

@@ -236,7 +236,7 @@ class Run:
     def _missing(self) -> dict[str, str]:
         """Say which sources are down; one that policy keeps from this run is not named."""
         return {
-            each.owner: f"{each.owner} is unavailable: {each.reason}"
+            each.owner: each.told or f"{each.owner} is unavailable: {each.reason}."
             for each in self._ports.toolbox.unavailable()
             if allows(self._settings.policy, _probe(each.owner))
         }

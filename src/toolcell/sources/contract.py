@@ -14,10 +14,17 @@ from toolcell.tools.tool import SourcedTool
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unavailable:
-    """Something a source should offer and cannot; search tells the model (REPORTS SR-12)."""
+    """Something a source should offer and cannot; search tells the model (REPORTS SR-12).
+
+    Attributes:
+        owner: A server's name, a plugin's id or place.
+        reason: Why, for the operator.
+        told: The sentence a model reads; None when it may read the reason.
+    """
 
     owner: str
     reason: str
+    told: str | None = None
 
 
 class Source(Protocol):

@@ -12,7 +12,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, Final
 
 from toolcell.base.identifiers import digest
@@ -154,7 +154,9 @@ def load_plugins(
             taken[plugin.id] = candidate.place
         except PluginError as error:
             reason = f"{candidate.place}: {error.message}"
-            problems.append(Unavailable(owner=candidate.owner, reason=reason))
+            # The reason holds paths and words of the host, which are no business of a model's.
+            told = f"plugin {PurePath(candidate.owner).stem!r} could not be loaded."
+            problems.append(Unavailable(owner=candidate.owner, reason=reason, told=told))
     return PluginSet(sources, problems)
 
 
