@@ -49,7 +49,7 @@ _ASSIGNED: Final = re.compile(
 )
 _SCHEME: Final = re.compile(r"\b((?:Bearer|Basic)\s+)([A-Za-z0-9._~+/=-]{8,})", re.IGNORECASE)
 _USERINFO: Final = re.compile(
-    r"(\b[a-z][a-z0-9+.-]*://[^\s/:@]{0,256}:)([^\s/@]{1,256})(?=@)", re.IGNORECASE
+    r"(\b[a-z][a-z0-9+.-]{0,30}://[^\s/:@]{0,256}:)([^\s/@]{1,256})(?=@)", re.IGNORECASE
 )
 _SHAPES: Final = re.compile(
     r"-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)"
@@ -57,7 +57,7 @@ _SHAPES: Final = re.compile(
     r"|\bgithub_pat_[A-Za-z0-9_]{20,}|\bglpat-[A-Za-z0-9_-]{16,}|\bxox[abeoprs]-[A-Za-z0-9-]{10,}"
     r"|\b(?:AKIA|ASIA)[A-Z0-9]{16}\b|\bAIza[A-Za-z0-9_-]{30,}|\bhf_[A-Za-z0-9]{20,}"
     r"|\bnpm_[A-Za-z0-9]{30,}|\bpypi-[A-Za-z0-9_-]{30,}|\b[rs]k_(?:live|test)_[A-Za-z0-9]{16,}"
-    r"|\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*"
+    r"|(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*"
 )
 _BOTH: Final = (True, False)
 _PARTED: Final = (_NAMED, _QUERY, _ASSIGNED, _SCHEME, _USERINFO)

@@ -24,6 +24,7 @@ from toolcell.cli.demo.command import demo
 from toolcell.cli.doctor_command import doctor
 from toolcell.cli.exec_command import exec_
 from toolcell.cli.gateway_command import gateway
+from toolcell.cli.replay_command import replay
 from toolcell.errors import ConfigError, ToolcellError
 
 app = App(
@@ -41,6 +42,7 @@ app.command(demo)
 app.command(doctor)
 app.command(gateway)
 app.command(mcp_command.app)
+app.command(replay)
 app.command(sessions_command.app)
 app.command(tools_command.app)
 

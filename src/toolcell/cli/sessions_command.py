@@ -7,16 +7,26 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
-from typing import TypeVar
+from pathlib import Path
+from typing import Annotated, TypeVar
 
 import anyio
-from cyclopts import App
+from cyclopts import App, Parameter
 
-from toolcell.app.settings import sessions_path_of
+from toolcell.app.settings import (
+    endpoints_of,
+    mcp_servers_of,
+    secret_values_of,
+    sessions_path_of,
+)
+from toolcell.base.clock import SYSTEM_CLOCK
+from toolcell.base.masking import Masker
 from toolcell.cli.calltree import tree_lines
 from toolcell.cli.console import DONE, print_json, print_table, print_text, printable
 from toolcell.cli.options import SHARED, Shared
+from toolcell.sessions.bundle import write_bundle
 from toolcell.sessions.store import SessionStore
+from toolcell.sessions.trajectory import trajectory
 
 T = TypeVar("T")
 app = App(name="sessions", help="What was kept of earlier runs.")
@@ -47,6 +57,48 @@ def show(session_id: str, *, shared: Shared = SHARED) -> int:
             print_text(printable(f"{entry.get('role')}: {entry.get('text') or '(tool calls)'}"))
     for line in tree_lines(document["calls"]):
         print_text(line)
+    return DONE
+
+
+@app.command(name="export-trajectory")
+def export_trajectory(
+    session_id: str,
+    *,
+    out: Annotated[Path | None, Parameter(name="--out")] = None,
+    shared: Shared = SHARED,
+) -> int:
+    """Write a session as a bundle to pass on: bounded, with secrets masked.
+
+    `toolcell replay` runs its cells again offline. Prompts and results stay readable: look through
+    it before you hand it on.
+
+    Args:
+        session_id: The session.
+        out: A new or empty folder, or a new `.zip`; default `trajectory-<session>.zip`.
+        shared: Options of every command.
+    """
+    config = shared.load()
+    endpoints, servers = endpoints_of(config), mcp_servers_of(config)
+    masker = Masker(secret_values_of(config, endpoints, servers))
+    trace = _read(shared, lambda store: store.trace(session_id))
+    bundle = trajectory(trace, masker, at=SYSTEM_CLOCK.wall())
+    safe = "".join(char if char.isalnum() or char in "-_" else "_" for char in session_id)
+    target = out if out is not None else Path(f"trajectory-{safe[:100]}.zip")
+    write_bundle(bundle, target)
+    size = sum(map(len, bundle.files.values()))
+    if shared.json:
+        print_json(
+            {
+                "path": str(target),
+                "files": sorted(bundle.files),
+                "bytes": size,
+                "omitted": dict(bundle.omitted),
+            }
+        )
+        return DONE
+    left = ", ".join(f"{count} of {name}" for name, count in bundle.omitted.items())
+    omitted = f"; left out: {left}" if left else ""
+    print_text(f"{target}: {len(bundle.files)} files, {size} bytes{omitted}")
     return DONE
 
 

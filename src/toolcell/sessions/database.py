@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,6 +23,8 @@ from toolcell.sessions.records import Record
 
 BUSY_SECONDS: Final = 30.0
 """How long to wait for another process that is writing."""
+
+_PAUSE_SECONDS: Final = 0.02
 
 MIGRATIONS: Final[tuple[str, ...]] = (
     """
@@ -90,7 +93,7 @@ class Database:
             )
         try:
             with self._errors("open"):
-                self._connection.execute("PRAGMA journal_mode = WAL")
+                self._use_wal()
                 self._connection.execute("PRAGMA synchronous = NORMAL")
                 self._migrate()
         except SessionError:
@@ -189,6 +192,18 @@ class Database:
     def close(self) -> None:
         """Close the connection; the last one to close folds the WAL back in."""
         self._connection.close()
+
+    def _use_wal(self) -> None:
+        """Switch the journal; SQLite may refuse at once, not waiting, while others do the same."""
+        for left in reversed(range(int(BUSY_SECONDS / _PAUSE_SECONDS))):
+            try:
+                self._connection.execute("PRAGMA journal_mode = WAL")
+            except sqlite3.OperationalError as error:
+                if not left or "locked" not in str(error):
+                    raise
+                time.sleep(_PAUSE_SECONDS)
+            else:
+                return
 
     def _migrate(self) -> None:
         if self._version() == len(MIGRATIONS):
