@@ -6,7 +6,7 @@ Above: `app`, the library face, the CLI. Below: `protocol`, `providers.contract`
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
 from toolcell.base.clock import SYSTEM_CLOCK, Clock
@@ -34,6 +34,7 @@ class Route:
         model: The provider's own name of it.
         plan: Which tools it is shown: a model may have code mode when another has not.
         call_tool: The way to the gate.
+        provider_id: The provider's id in config, for the record.
         options: Further keys of the model request.
     """
 
@@ -41,7 +42,15 @@ class Route:
     model: str
     plan: PlanSurface
     call_tool: CallTool
+    provider_id: str | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
+
+    def taken(self, ports: AgentPorts, request: RunRequest) -> tuple[AgentPorts, RunRequest]:
+        """Return the ports and the request of a run that goes on this way."""
+        return (
+            replace(ports, provider=self.provider, plan=self.plan, call_tool=self.call_tool),
+            replace(request, model=self.model, options=self.options, provider_id=self.provider_id),
+        )
 
 
 Fallback: TypeAlias = Callable[[ProviderError], Route | None]
@@ -85,6 +94,7 @@ class RunRequest:
         history: The conversation so far, without a system message.
         system: The configured system prompt; sent first, never recorded.
         options: Further keys of the model request, such as `temperature`.
+        provider_id: The provider's id in config, for the record.
     """
 
     scope: RunScope
@@ -93,6 +103,7 @@ class RunRequest:
     history: tuple[Message, ...] = ()
     system: str | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
+    provider_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -150,6 +150,7 @@ class AgentRun:
             request_bytes=reply.request_bytes,
             duration_ms=(clock.monotonic() - began) * 1000,
             usage=reply.usage,
+            provider=self._request.provider_id,
         )
         self._ports.sink.emit(called)
         calls = with_own_ids(reply.message.tool_calls, self._call_ids)
@@ -165,10 +166,7 @@ class AgentRun:
         """Go on with another model; never when words of this one were passed on already."""
         if self._heard or (route := self._ports.fallback(error)) is None:
             raise error
-        self._ports = replace(
-            self._ports, provider=route.provider, plan=route.plan, call_tool=route.call_tool
-        )
-        self._request = replace(self._request, model=route.model, options=route.options)
+        self._ports, self._request = route.taken(self._ports, self._request)
         return Prepare()
 
     async def _act(self, plan: SurfacePlan, calls: tuple[ToolCall, ...]) -> Prepare:

@@ -77,6 +77,7 @@ async def converse(
                 history=history,
                 system=_system(runtime, turn),
                 options=route.options,
+                provider_id=route.provider_id,
             ),
             AgentPorts(
                 provider=route.provider,

@@ -93,6 +93,7 @@ class Routes:
             model=ref.model,
             plan=self._plan(run),
             call_tool=run.invoke,
+            provider_id=ref.provider_id,
             options={**model_options_of(self._runtime.config, name), **extras.options},
         )
 

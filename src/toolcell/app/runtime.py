@@ -25,6 +25,7 @@ from toolcell.app.settings import (
 )
 from toolcell.app.supervisor import Supervisor
 from toolcell.app.toolbox import Toolbox
+from toolcell.app.tracing import tracing
 from toolcell.base.identifiers import fresh
 from toolcell.calls.gate import Gate
 from toolcell.calls.redaction import Redactor
@@ -100,7 +101,7 @@ class Runtime:
         secrets = secret_values_of(config, endpoints, servers) | parts.secrets
         self.redactor = Redactor(secrets)
         debug = debug_log(secrets)
-        told = FanOut((*parts.sinks, *debug, Guarded(host.sink)))
+        told = FanOut((*parts.sinks, *debug, *tracing(secrets), Guarded(host.sink)))
         self.sink: Sink = Masking(told, self.redactor)
         self.supervisor = Supervisor(sink=self.sink, clock=host.clock)
         self.executors = Executors(denied=config.plugins.deny, on_progress=parts.on_progress)

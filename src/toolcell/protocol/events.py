@@ -45,7 +45,12 @@ class MessageAdded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelCalled:
-    """One model call is over. `tool_names` are the tools it was shown, in order."""
+    """One model call is over.
+
+    Attributes:
+        tool_names: The tools it was shown, in order.
+        provider: Its provider's id in config, where known.
+    """
 
     scope: RunScope
     at: float
@@ -54,6 +59,7 @@ class ModelCalled:
     request_bytes: int
     duration_ms: float
     usage: Usage
+    provider: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
