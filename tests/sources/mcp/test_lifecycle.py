@@ -312,3 +312,19 @@ def test_fixture_and_demo_servers_start_quickly() -> None:
         )
         environment = {"PYTHONPATH": SRC}
         subprocess.run([sys.executable, "-c", program], check=True, env=environment, timeout=30)
+
+
+async def test_a_start_waits_for_slow_servers_only_so_long() -> None:
+    """Issue 4, part 1: a server that hangs delays nobody; a late one joins."""
+    began = time.perf_counter()
+    late = McpServerSettings(
+        command="/bin/sh",
+        args=("-c", f"sleep 1.5; exec {sys.executable} -m toolcell.testing.mcp_fixture"),
+        env={"PYTHONPATH": SRC},
+    )
+    servers = {"mute": fixture("--mute"), "late": late}
+    async with running(servers, patience=0.2) as mcp:
+        assert time.perf_counter() - began < 5
+        assert {each.state for each in mcp.source.status()} == {"starting"}
+        assert {each.owner for each in mcp.source.unavailable()} == {"mute", "late"}
+        await mcp.until(lambda: "mcp:late:echo" in mcp.ids)

@@ -1,18 +1,19 @@
 """Public servers from npm and PyPI, unchanged: every one of their tools called once."""
 
-import shutil
+import json
 import subprocess
-import venv
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.sources.mcp.public import cache, npm_bin, pip_bin
 from tests.sources.mcp.running import Running, running
-from toolcell.sources.mcp.settings import McpServerSettings
+from toolcell import CodeMode, Completed
+from toolcell.sources.mcp.settings import parse_server
 from toolcell.tools.tool import ToolKind
 
-pytestmark = [pytest.mark.anyio, pytest.mark.network, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.anyio, pytest.mark.network, pytest.mark.timeout(400)]
 
 NPM = (
     "@modelcontextprotocol/server-everything",
@@ -22,33 +23,48 @@ NPM = (
 
 
 @pytest.fixture(scope="module")
-def installed(request: pytest.FixtureRequest) -> Path:
-    """Install the servers once, into pytest's cache."""
-    npm = shutil.which("npm")
-    if npm is None:
-        pytest.skip("npm is not installed")
-    root = Path(request.config.cache.mkdir("mcp-servers"))
-    if not (root / "node_modules").is_dir():
-        command = [npm, "install", "--no-audit", "--no-fund", "--prefix", str(root), *NPM]
-        subprocess.run(command, check=True, capture_output=True, timeout=200)
-    if not (root / "venv").is_dir():
-        venv.create(root / "venv", with_pip=True)
-        command = [str(root / "venv/bin/pip"), "install", "-q", "mcp-server-time"]
-        subprocess.run(command, check=True, capture_output=True, timeout=200)
-    return root
-
-
-def servers(root: Path, work: Path) -> dict[str, McpServerSettings]:
-    npm = root / "node_modules" / ".bin"
+def programs(request: pytest.FixtureRequest) -> dict[str, str]:
+    """The servers' programs by name."""
+    root = cache(request)
+    npm = npm_bin(root, *NPM)
+    pip = pip_bin(root, "venv", "mcp-server-time", "mcp-server-git")
+    # It was written for the SDK before 2.0, so it gets an environment of its own.
+    old = pip_bin(root, "venv-1", "mcp-server-sqlite", "mcp<2")
     return {
-        "everything": McpServerSettings(command=str(npm / "mcp-server-everything")),
-        "files": McpServerSettings(command=str(npm / "mcp-server-filesystem"), args=(str(work),)),
-        "memory": McpServerSettings(
-            command=str(npm / "mcp-server-memory"),
-            env={"MEMORY_FILE_PATH": str(work / "memory.jsonl")},
-        ),
-        "time": McpServerSettings(command=str(root / "venv/bin/mcp-server-time")),
+        "everything": str(npm / "mcp-server-everything"),
+        "files": str(npm / "mcp-server-filesystem"),
+        "memory": str(npm / "mcp-server-memory"),
+        "time": str(pip / "mcp-server-time"),
+        "git": str(pip / "mcp-server-git"),
+        "sqlite": str(old / "mcp-server-sqlite"),
     }
+
+
+def servers(programs: dict[str, str], work: Path) -> dict[str, dict[str, Any]]:
+    """The config of every server, as a file has it."""
+    more: dict[str, dict[str, Any]] = {
+        "files": {"args": [str(work)]},
+        "memory": {"env": {"MEMORY_FILE_PATH": str(work / "memory.jsonl")}},
+        "git": {"args": ["--repository", str(work / "repo")]},
+        "sqlite": {"args": ["--db-path", str(work / "data.db")]},
+    }
+    return {name: {"command": path, **more.get(name, {})} for name, path in programs.items()}
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Path:
+    """A folder with a picture and a repository."""
+    (tmp_path / "dot.png").write_bytes(b"\x89PNG\r\n\x1a\n")
+    repo = tmp_path / "repo"
+    repo.mkdir()
+    (repo / "a.txt").write_text("one\n")
+    identity = ["-c", "user.email=a@example.org", "-c", "user.name=A"]
+    for words in (["init", "-q", "-b", "main"], ["add", "."], [*identity, "commit", "-qm", "one"]):
+        subprocess.run(["git", *words], cwd=repo, check=True)
+    for key, value in (("user.email", "a@example.org"), ("user.name", "A")):
+        subprocess.run(["git", "config", key, value], cwd=repo, check=True)
+    (repo / "a.txt").write_text("two\n")
+    return tmp_path
 
 
 def arguments(work: Path) -> dict[str, dict[str, Any]]:
@@ -101,30 +117,82 @@ def arguments(work: Path) -> dict[str, dict[str, Any]]:
             "time": "12:00",
             "target_timezone": "Asia/Tokyo",
         },
+        **git_and_sqlite(str(work / "repo")),
     }
 
 
-async def test_every_tool_of_the_public_servers_answers(installed: Path, tmp_path: Path) -> None:
-    """Issue 2, part 8; rule 4.9, rule 5.1: unchanged public servers work, no bytes in the guest."""
-    (tmp_path / "dot.png").write_bytes(b"\x89PNG\r\n\x1a\n")
-    async with running(servers(installed, tmp_path)) as mcp:
+def git_and_sqlite(repo: str) -> dict[str, dict[str, Any]]:
+    there = {"repo_path": repo}
+    return {
+        "git:git_status": there,
+        "git:git_diff_unstaged": there,
+        "git:git_add": {**there, "files": ["a.txt"]},
+        "git:git_diff_staged": there,
+        "git:git_reset": there,
+        "git:git_add ": {**there, "files": ["a.txt"]},
+        "git:git_commit": {**there, "message": "two"},
+        "git:git_log": {**there, "max_count": 2},
+        "git:git_show": {**there, "revision": "HEAD"},
+        "git:git_create_branch": {**there, "branch_name": "side"},
+        "git:git_checkout": {**there, "branch_name": "side"},
+        "git:git_branch": {**there, "branch_type": "local"},
+        "git:git_diff": {**there, "target": "HEAD~1"},
+        "sqlite:create_table": {"query": "CREATE TABLE bees (name TEXT, n INTEGER)"},
+        "sqlite:write_query": {"query": "INSERT INTO bees VALUES ('Ada', 3)"},
+        "sqlite:read_query": {"query": "SELECT name, n FROM bees"},
+        "sqlite:list_tables": {},
+        "sqlite:describe_table": {"table_name": "bees"},
+        "sqlite:append_insight": {"insight": "bees are few"},
+    }
+
+
+CELL = """
+const camel = (name) => name.trim().replace(/[-_]+(.)/g, (_, char) => char.toUpperCase());
+const got = {};
+for (const [id, given] of Object.entries(PLAN)) {
+  const [server, tool] = id.split(":");
+  got[id] = await MCP[server][camel(tool)](given);
+}
+return got;
+"""
+
+
+async def test_every_tool_of_the_public_servers_answers_a_cell(
+    programs: dict[str, str], work: Path
+) -> None:
+    """Issue 4, what it must reach; rule 5.1: unchanged servers, every tool, one program."""
+    plans = arguments(work)
+    config = {"tools": {"codeMode": {"timeoutMs": 60_000, "maxOutputBytes": 1 << 20}}}
+    async with CodeMode(
+        mcp_servers=servers(programs, work), config=config, executor="quickjs"
+    ) as cm:
+        outcome = await cm.exec(f"const PLAN = {json.dumps(plans)};{CELL}")
+    assert isinstance(outcome, Completed), outcome
+    got = outcome.value
+    assert set(got) == set(plans)
+    # This one runs as a task of the protocol only, which its server says as a value.
+    failed = {ident for ident, result in got.items() if result.get("isError")}
+    assert failed <= {"everything:simulate-research-query"}, {each: got[each] for each in failed}
+    assert "Ada" in got["sqlite:read_query"]["content"][0]["text"]
+    assert "two" in got["git:git_log"]["content"][0]["text"]
+    assert "T" in got["time:get_current_time"]["content"][0]["text"]
+    assert (work / "other.txt").read_text() == "one\nthree\n"
+    assert "not included" in json.dumps(got["everything:get-tiny-image"])
+
+
+async def test_every_tool_of_the_public_servers_is_in_the_plan(
+    programs: dict[str, str], work: Path
+) -> None:
+    """Issue 4, what it must reach: no tool is forgotten; resources and prompts answer too."""
+    parsed = {name: parse_server(name, each) for name, each in servers(programs, work).items()}
+    async with running(parsed) as mcp:
         assert mcp.source.unavailable() == ()
-        plans = arguments(tmp_path)
         ordinary = {
             tool.id.removeprefix("mcp:")
             for tool in mcp.source.tools()
             if tool.tool.kind is ToolKind.ORDINARY
         }
-        assert ordinary == set(plans)
-        results = {ident: await mcp.call(ident, given) for ident, given in plans.items()}
-        failed = {ident for ident, result in results.items() if result.is_error}
-        # This one runs as a task of the protocol only, which its server says as a value.
-        assert failed <= {"everything:simulate-research-query"}
-        assert results["everything:get-sum"].details["content"][0]["text"].endswith("5.")
-        assert "T" in results["time:get_current_time"].details["content"][0]["text"]
-        assert (tmp_path / "other.txt").read_text() == "one\nthree\n"
-        picture = results["everything:get-tiny-image"].details["content"]
-        assert any("not included" in block.get("description", "") for block in picture)
+        assert ordinary == {ident.strip() for ident in arguments(work)}
         await resources_and_prompts(mcp)
 
 
