@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Final
 
 import anyio
@@ -76,6 +77,7 @@ class RunCatalog:
         self._default_limit = min(search_default_limit, max_search_limit)
         self._max_limit = max_search_limit
         self._counts = {"searchCount": 0, "describeCount": 0, "callCount": 0}
+        self._numbers: dict[str, int] = {}
         self._counter_scope = digest(fresh("catalog"))
         self._pending: set[anyio.CancelScope] = set()
         self._all_sizes = _sizes(snapshot.sources())
@@ -213,7 +215,7 @@ class RunCatalog:
         if replay_safe_only:
             self.require_replay_safe(entry)
         self._counts["callCount"] += 1
-        number, name = self._counts["callCount"], entry.name[:_MAX_NAME_IN_CALL_ID]
+        number, name = self._number(parent_id), entry.name[:_MAX_NAME_IN_CALL_ID]
         invocation = Invocation(
             sourced=entry.sourced,
             arguments=arguments,
@@ -234,6 +236,15 @@ class RunCatalog:
             self._pending.discard(cancel)
         msg = f'The call of tool "{entry.id}" was aborted.'
         raise CallError(msg, code="aborted")
+
+    @contextmanager
+    def numbered(self, parent_id: str) -> Iterator[None]:
+        """Number the calls of one parent from 1 while the block runs (BEHAVIOURS 345)."""
+        self._numbers[parent_id] = 0
+        try:
+            yield
+        finally:
+            self._numbers.pop(parent_id, None)
 
     def telemetry(self) -> dict[str, Any]:
         """Return sizes and counts (rule 8.4); after `close`, those of that moment."""
@@ -267,6 +278,13 @@ class RunCatalog:
 
     def _found(self, query: str, limit: int, reranker: Reranker | None = None) -> tuple[Hit, ...]:
         return self.snapshot.search(query, limit=limit, visible=self._visible, reranker=reranker)
+
+    def _number(self, parent_id: str | None) -> int:
+        """Return the number in the id of the next call: of its parent's own, else of the run's."""
+        if parent_id is None or parent_id not in self._numbers:
+            return self._counts["callCount"]
+        self._numbers[parent_id] += 1
+        return self._numbers[parent_id]
 
     def _limit(self, limit: object) -> int:
         if limit is None:

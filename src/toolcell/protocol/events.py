@@ -227,6 +227,31 @@ class ContentKept:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CatalogUsed:
+    """A Tool Search control is over: how the run's catalog has been used by then (rule 10.7).
+
+    Attributes:
+        call_id: The control's call.
+        mode: `code`, `tools` or `directory`.
+        catalog_size: Hidden tools.
+        sources: How many of them each source has.
+        searches: Searches of the run so far; `describes` and `calls` likewise.
+        visible_tools: Names of the tools the model sees, in order.
+    """
+
+    scope: RunScope
+    at: float
+    call_id: str
+    mode: str
+    catalog_size: int
+    sources: Mapping[str, int]
+    searches: int
+    describes: int
+    calls: int
+    visible_tools: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnostic:
     """Something an operator should know: a renamed tool, a broken schema, a server that is down."""
 
@@ -252,5 +277,6 @@ Event: TypeAlias = (
     | CellEnded
     | CellStepped
     | ContentKept
+    | CatalogUsed
     | Diagnostic
 )

@@ -17,6 +17,7 @@ from toolcell.protocol.events import (
     CallEnded,
     CallStarted,
     CallUpdated,
+    CatalogUsed,
     CellEnded,
     CellParked,
     CellStarted,
@@ -47,6 +48,7 @@ EVENT_NAMES: Final[Mapping[type, str]] = {
     CellEnded: "cell_ended",
     CellStepped: "cell_stepped",
     ContentKept: "content_kept",
+    CatalogUsed: "catalog_used",
     Diagnostic: "diagnostic",
 }
 """What each kind of event is called in the database. Names are never reused."""
