@@ -26,6 +26,7 @@ from toolcell.codemode.extensions.contract import (
     Sleeping,
     Yielding,
 )
+from toolcell.codemode.pace import Pace
 from toolcell.errors import CallError, CellError
 from toolcell.execution.contract import Answer, Refusal, Request, Settled
 
@@ -35,6 +36,10 @@ MAX_ARGUMENT_BYTES: Final = 4 << 20
 INBOX_FULL: Final = (
     "Code Mode program-data budget exceeded. Paginate or narrow the tool request, or consume "
     "pending replies before requesting more data."
+)
+ARGUMENTS_FULL: Final = (
+    "Code Mode program-data budget exceeded: the open requests of this program carry more than "
+    "{limit} bytes of arguments. Await some of them before you send more."
 )
 HOST_FAULT: Final = "The host could not carry out this request; it is not the program's fault."
 _CLOSING_SECONDS: Final = 5.0
@@ -47,6 +52,7 @@ class _Open:
     request: Request
     handler: Handler
     arguments: list[Any]
+    size: int
     scope: anyio.CancelScope | None = None
     dropped: bool = False
 
@@ -80,6 +86,7 @@ class Bridge:
         self._queue: deque[_Open] = deque()
         self._ready: list[Settled] = []
         self._ready_bytes = 0
+        self._argument_bytes = 0
         self._in_flight = 0
         self._sleeping = 0
         self._tasks = 0
@@ -111,8 +118,8 @@ class Bridge:
             if not isinstance(item.handler, Yielding)
         )
 
-    def submit(self, requests: Sequence[Request]) -> None:
-        """Take the requests of one step.
+    async def submit(self, requests: Sequence[Request]) -> None:
+        """Take the requests of one step, a flood of them in slices.
 
         Raises:
             CellError: `invalid_input`: they overflow the queue; none of them was sent.
@@ -120,11 +127,16 @@ class Bridge:
         if not requests:
             return
         self._admit(requests)
+        pace = Pace()
         for request in requests:
+            if pace.due:
+                self._fill_slots()
+                await pace.step()
             opened = self._prepared(request)
             if opened is None:
                 continue
             self._open[request.id] = opened
+            self._argument_bytes += opened.size
             match opened.handler:
                 case Answering():
                     self._answer_now(opened)
@@ -142,7 +154,7 @@ class Bridge:
     def withdraw(self, numbers: Iterable[int]) -> None:
         """Give up requests whose answer the program no longer wants."""
         for number in numbers:
-            item = self._open.pop(number, None)
+            item = self._closed(number)
             if item is not None:
                 self._drop(item)
 
@@ -171,6 +183,7 @@ class Bridge:
         for item in list(self._open.values()):
             self._drop(item)
         self._open.clear()
+        self._argument_bytes = 0
         self._queue.clear()
         if self._tasks:
             with anyio.CancelScope(shield=True), anyio.move_on_after(_CLOSING_SECONDS):
@@ -199,12 +212,15 @@ class Bridge:
             text = f"the arguments have {size} bytes; at most {MAX_ARGUMENT_BYTES} are taken."
             self._refuse_early(request, text)
             return None
+        if size + self._argument_bytes > self._inbox_bytes and self._open:
+            self._refuse_early(request, ARGUMENTS_FULL.format(limit=self._inbox_bytes))
+            return None
         try:
             arguments = loads(request.args)
         except (ValueError, RecursionError):
             self._refuse_early(request, "the arguments are nested too deeply for JSON.")
             return None
-        return _Open(request, handler, arguments)
+        return _Open(request, handler, arguments, size)
 
     def _refuse_early(self, request: Request, message: str) -> None:
         self._ready.append(
@@ -305,7 +321,7 @@ class Bridge:
         self._settle(item, Answer(item.request.id, text))
 
     def _settle(self, item: _Open, settled: Settled) -> None:
-        if self._open.pop(item.request.id, None) is None:
+        if self._closed(item.request.id) is None:
             return
         self._ready.append(settled)
         self._wake()
@@ -325,6 +341,12 @@ class Bridge:
             "effectStatus": error.effect,
             "location": _location(request),
         }
+
+    def _closed(self, number: int) -> _Open | None:
+        item = self._open.pop(number, None)
+        if item is not None:
+            self._argument_bytes -= item.size
+        return item
 
     def _drop(self, item: _Open) -> None:
         item.dropped = True

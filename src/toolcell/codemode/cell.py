@@ -8,7 +8,7 @@ Refuses to know: which executor it is, what a request means, arguments of the mo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol
 
@@ -24,6 +24,7 @@ from toolcell.codemode.continuations.store import ContinuationStore
 from toolcell.codemode.extensions.contract import CellContext, Handler
 from toolcell.codemode.faults import ABORTED, Bounds, Verdict, verdict
 from toolcell.codemode.output import Ledger
+from toolcell.codemode.pace import Pace
 from toolcell.codemode.results import Completed, Failed, Outcome, Reason, Waiting
 from toolcell.errors import CallError, CellError, RuntimeUnavailableError
 from toolcell.execution.contract import (
@@ -33,6 +34,7 @@ from toolcell.execution.contract import (
     Finished,
     GuestError,
     Limits,
+    OutputFrame,
     Program,
     Step,
     Suspended,
@@ -44,6 +46,7 @@ from toolcell.protocol.scope import RunScope
 _LAST_MOMENT: Final = 0.02
 # How much longer than its budget an executor may take to report before the cell is given up.
 _GRACE_SECONDS: Final = 1.0
+_LINES_AT_ONCE: Final = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,7 +208,7 @@ class Cell:
             if step is not None:
                 # Before anything may fail: a continuation that is not kept could not be disposed.
                 self._continuation = step.continuation if isinstance(step, Suspended) else None
-                self._ledger.add(step.output)
+                await self._noted(step.output)
                 match step:
                     case Finished(value=value):
                         return self._completed(value)
@@ -213,11 +216,18 @@ class Cell:
                         return self._failed(self._verdict(step))
                     case Suspended():
                         self._bridge.withdraw(step.withdrawn)
-                        self._bridge.submit(step.requests)
+                        await self._bridge.submit(step.requests)
             reason = await self._awaited(parking=step is not None)
             if reason is not None:
                 return await self._parked(reason)
             step = await self._stepped(self._continuation)
+
+    async def _noted(self, output: Sequence[OutputFrame]) -> None:
+        """Put output in the ledger, a program's hundred thousand lines in slices."""
+        pace = Pace()
+        for at in range(0, len(output), _LINES_AT_ONCE):
+            self._ledger.add(output[at : at + _LINES_AT_ONCE])
+            await pace.step()
 
     async def _awaited(self, *, parking: bool) -> Reason | None:
         """Wait for answers; return why the cell must be parked instead, if it must."""

@@ -39,6 +39,7 @@ class Handed:
         value: JSON text when the program returned.
         error: The error when it failed.
         syntax: The error says that the source does not parse.
+        over_budget: The error is the controller's own: one step handed over too much.
     """
 
     requests: list[Request] = field(default_factory=list)
@@ -47,6 +48,7 @@ class Handed:
     value: str | None = None
     error: GuestError | None = None
     syntax: bool = False
+    over_budget: bool = False
 
 
 def read_frames(frames: Iterable[tuple[int, str]], filename: str) -> Handed:
@@ -56,10 +58,12 @@ def read_frames(frames: Iterable[tuple[int, str]], filename: str) -> Handed:
         FrameError: a frame is not of the protocol.
     """
     handed = Handed()
+    opened: dict[int, Request] = {}
     for kind, text in frames:
         match kind:
             case FrameKind.REQUEST:
-                handed.requests.append(_request(text))
+                request = _request(text)
+                opened[request.id] = request
             case FrameKind.TEXT:
                 handed.output.append(OutputFrame("text", text))
             case FrameKind.JSON:
@@ -70,26 +74,22 @@ def read_frames(frames: Iterable[tuple[int, str]], filename: str) -> Handed:
                 report = _report(text)
                 handed.error = _guest_error(report, filename)
                 handed.syntax = report.get("syntax") is True
+                handed.over_budget = report.get("frames") is True
             case FrameKind.WITHDRAW:
-                _withdraw(handed, _identifier(text))
+                number = _identifier(text)
+                # One the host knows already is reported; one of this very step never leaves.
+                if opened.pop(number, None) is None:
+                    handed.withdrawn.append(number)
             case _:
                 msg = f"unknown frame kind {kind!r}"
                 raise FrameError(msg)
+    handed.requests.extend(opened.values())
     return handed
 
 
 def start_message(source: str, filename: str, start: str) -> str:
     """Return the message of operation 1; `start` is JSON object text and goes in as it is."""
     return f'{{"source":{json.dumps(source)},"filename":{json.dumps(filename)},"start":{start}}}'
-
-
-def _withdraw(handed: Handed, number: int) -> None:
-    """Drop a request of this very step; one the host knows already is reported as withdrawn."""
-    for index, request in enumerate(handed.requests):
-        if request.id == number:
-            del handed.requests[index]
-            return
-    handed.withdrawn.append(number)
 
 
 def _identifier(text: str) -> int:

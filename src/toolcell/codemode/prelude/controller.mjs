@@ -32,15 +32,18 @@
     "promise it awaits is outstanding";
   const OVER_BUDGET = "one step handed over more than the host takes; emit or request less at once";
   const UNSHOWABLE = "an error that cannot be shown";
-  const MAX_MESSAGE = 16384, MAX_STACK = 8192;
+  const MAX_MESSAGE = 16384, MAX_STACK = 8192, MAX_LINE = 512;
+  const MAX_FRAMES = 100000; // of one step: each costs the host something, however small it is
 
   const refusals = new WeakMap(); // error of a refused request -> what it was when it was made
+  const overBudget = new WeakMap(); // error of a refused frame -> true
   const plainForms = new WeakMap(); // object of an extension -> what JSON shows instead
   const starters = [];
   const open = create(null); // id -> {resolve, reject, site}
   let openCount = 0;
   let idleCount = 0; // of those, the ones that do not hold a returned program open
   let lastId = 0;
+  let frames = 0;
   let userFile = "";
   let state = "idle"; // idle, running, returned, threw, over
   let outcome;
@@ -133,7 +136,7 @@
       let to = indexOf(stack, "\n", from);
       if (to === -1) to = stack.length;
       const line = slice(stack, from, to);
-      if (indexOf(line, userFile) !== -1) kept += line + "\n";
+      if (indexOf(line, userFile) !== -1) kept += slice(line, 0, MAX_LINE) + "\n";
       from = to + 1;
     }
     return kept;
@@ -164,12 +167,14 @@
     outcome = undefined;
     const report = {
       __proto__: null, name: "Error", message: "", stack: "", request_id: undefined, syntax: false,
+      frames: false,
     };
     if (isError(thrown)) {
       report.name = attempt(() => StringCtor(thrown.name), "Error");
       report.message = attempt(() => StringCtor(thrown.message), UNSHOWABLE);
       report.stack = attempt(() => userFrames(thrown.stack), "");
       report.request_id = attempt(() => refusalOf(thrown), undefined);
+      report.frames = mapHas(overBudget, thrown);
     } else {
       const shown = () =>
         typeof thrown === "object" && thrown ? print(thrown) : StringCtor(thrown);
@@ -188,13 +193,22 @@
       ',"stack":' + stringify(report.stack);
     if (report.request_id !== undefined) text += ',"request_id":' + report.request_id;
     if (report.syntax) text += ',"syntax":true';
+    if (report.frames) text += ',"frames":true';
     emit(FAIL, text + "}");
   }
 
   // ---- requests and output -----------------------------------------------------------------
 
+  function budgetError() {
+    const error = new RangeErrorCtor(OVER_BUDGET);
+    mapSet(overBudget, error, true);
+    return error;
+  }
+  function handOver(kind, text) {
+    return ++frames <= MAX_FRAMES && emit(kind, text);
+  }
   function send(kind, text) {
-    if (!emit(kind, text)) throw new RangeErrorCtor(OVER_BUDGET);
+    if (!handOver(kind, text)) throw budgetError();
   }
   function openRequest(method, args, owner, idle) {
     const id = lastId + 1;
@@ -211,8 +225,8 @@
       entry.reject(new TypeErrorCtor("arguments cannot be sent as JSON: " + describe(error)));
       return { __proto__: null, id: 0, promise };
     }
-    if (!emit(REQUEST, id + " " + method + " " + text)) {
-      entry.reject(new RangeErrorCtor(OVER_BUDGET));
+    if (!handOver(REQUEST, id + " " + method + " " + text)) {
+      entry.reject(budgetError());
       return { __proto__: null, id: 0, promise };
     }
     entry.site = new ErrorCtor().stack;
@@ -310,7 +324,7 @@
       }
       state = "over";
       outcome = undefined;
-      if (!emit(DONE, text)) fail(new RangeErrorCtor(OVER_BUDGET));
+      if (!emit(DONE, text)) fail(budgetError());
     }
   }
 
@@ -353,6 +367,7 @@
 
   return function dispatch(op, message) {
     if (state === "over") return;
+    if (op !== JUDGE) frames = 0;
     if (op === START) start(message);
     else if (op === SETTLE) settle(message);
     else if (op === JUDGE) judge();

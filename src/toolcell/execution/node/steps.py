@@ -40,6 +40,7 @@ def judge(told: dict[str, Any], filename: str, limits: Limits) -> Handed | Finis
         return _ended(kind, str(told.get("cause", "")), limits, output)
     if handed.error is not None:
         found = _fault_kind(told, handed.error, syntax=handed.syntax)
+        found = "frames" if handed.over_budget else found
         return Faulted(kind=found, error=handed.error, output=output)
     if handed.value is not None:
         return Finished(value=handed.value, output=output)

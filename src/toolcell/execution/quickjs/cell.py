@@ -35,7 +35,6 @@ from toolcell.execution.quickjs.watchdog import Watch, Watchdog
 START, SETTLE = 1, 2
 _OK, _STOPPED = 0, 2
 _OUT_OF_MEMORY = "out of memory"
-_OVER_BUDGET = "RangeError"
 # What linear memory may take beyond the counted heap: fragments, the allocator's own records.
 _SLACK = 2 << 20
 _MOST_MEMORY = 4 << 30
@@ -266,11 +265,7 @@ class Cell:
             return Faulted(kind="syntax", error=error, output=output)
         if state.refused_allocations and error.message == _OUT_OF_MEMORY:
             return self._memory_fault(output)
-        if (
-            state.refused_frames
-            and error.name == _OVER_BUDGET
-            and "than the host takes" in error.message
-        ):
+        if handed.over_budget:
             return Faulted(kind="frames", error=error, output=output)
         return Faulted(kind="error", error=error, output=output)
 
