@@ -1,0 +1,1 @@
+"""Tool Search: a catalog behind search, describe and call, or behind one short program."""

@@ -1,0 +1,1 @@
+"""The locked child process that `tool_search_code` runs in."""
