@@ -12,13 +12,8 @@ E2E = "reports/test_end_to_end.py"
 CONFIG = "reports/test_config.py"
 WAITING = "codemode/test_waiting.py"
 RESUME = "reports/test_resume.py"
+NAMESPACES = "codemode/test_namespaces.py"
 ISOLATION = "execution/conformance/test_isolation.py"
-
-_NODE = "the Node executor joins the guests of tests/reports when it is wired"
-_GATEWAY = "the steps run through the agent; the HTTP door has tests of its own later"
-_NAMESPACES = "with plugin namespaces"
-_TYPESCRIPT = "with the TypeScript transformer of the Node executor"
-_RESTART = "replay after a restart comes with sessions export"
 
 
 @dataclass(frozen=True)
@@ -82,6 +77,11 @@ _REPLAY = (
     "reports/test_transcript.py::test_nested_calls_survive_a_reload_under_the_exec_that_made_them"
 )
 _COUNTERS = "reports/test_transcript.py::test_counters_run_on_over_wait_and_hold_no_values"
+_HTTP = "gateway/test_plan.py::test_the_plan_over_http"
+_EXPORT = (
+    "cli/test_trajectory.py::test_a_bundle_holds_the_session_with_nested_calls_under_their_parent"
+)
+_REPLAYED = "cli/test_trajectory.py::test_what_was_recorded_replays_the_same"
 _CLEAN = f"{E2E}::test_time_limits_aborts_and_expiry_leave_no_state"
 
 CHECKLISTS: dict[str, Line] = {
@@ -106,8 +106,8 @@ CHECKLISTS: dict[str, Line] = {
     "000.15": line("guest code cannot call code-mode exec and wait", _NO_RECURSION),
     "000.16": line(
         "TypeScript is transformed and run, and never loaded for JavaScript",
-        "codemode/test_tools_api.py::test_typescript_without_a_transformer_is_unavailable_before_dispatch",
-        gap=_TYPESCRIPT,
+        "codemode/test_typescript.py::test_types_are_stripped_and_never_checked",
+        "codemode/test_typescript.py::test_without_a_transformer_typescript_fails_and_javascript_does_not",
     ),
     "000.17": line(
         "import, require, files, network and environment fail",
@@ -120,22 +120,52 @@ CHECKLISTS: dict[str, Line] = {
     "000.20": line("output and snapshot caps hold for done and parked", _OUTPUT_CAP, _SNAPSHOT_CAP),
     "000.21": line("wait resumes the snapshot and returns the final value", _OUTLIVES),
     "000.22": line("expired, aborted, foreign and unknown runIds fail", *_REFUSED_WAITS),
-    "000.23": line("replay and persistence keep the control calls", _REPLAY, gap=_RESTART),
+    "000.23": line("replay and persistence keep the control calls", _REPLAY, _REPLAYED),
     "000.24": line("transcript and telemetry show nested calls", _REPLAY, _COUNTERS),
-    "000.n1": line("prompt text only while the backing tools are visible", gap=_NAMESPACES),
-    "000.n2": line("a tool of the same name from elsewhere exposes nothing", gap=_NAMESPACES),
-    "000.n3": line("raw functions in a scope are refused", gap=_NAMESPACES),
-    "000.n4": line("forged namespace ids and paths are refused", gap=_NAMESPACES),
-    "000.n5": line("a callable path cannot target an undeclared tool", gap=_NAMESPACES),
-    "000.n6": line("nested objects and shared references serialise", gap=_NAMESPACES),
-    "000.n7": line("a call runs through the catalog tool, details JSON-safe", gap=_NAMESPACES),
-    "000.n8": line("failures can be caught by guest code", gap=_NAMESPACES),
-    "000.n9": line("a suspended namespace call goes on through wait", gap=_NAMESPACES),
-    "000.n10": line("plugin rollback clears its namespaces", gap=_NAMESPACES),
-    "000.e1": line("start the gateway with code mode off", _ON[0], gap=_GATEWAY),
-    "000.e2": line("send a turn with a small set of direct tools", _ON[0], gap=_GATEWAY),
+    "000.n1": line(
+        "prompt text only while the backing tools are visible",
+        f"{NAMESPACES}::test_the_prompt_is_shown_only_while_the_tools_are_visible",
+    ),
+    "000.n2": line(
+        "a tool of the same name from elsewhere exposes nothing",
+        f"{NAMESPACES}::test_tools_of_another_plugin_do_not_open_it",
+    ),
+    "000.n3": line(
+        "raw functions in a scope are refused",
+        f"{NAMESPACES}::test_a_scope_that_cannot_cross_fails_the_cell_before_guest_code",
+    ),
+    "000.n4": line(
+        "forged namespace ids and paths are refused",
+        f"{NAMESPACES}::test_forged_ids_and_paths_reach_nothing",
+    ),
+    "000.n5": line(
+        "a callable path cannot target an undeclared tool",
+        f"{NAMESPACES}::test_a_scope_that_cannot_cross_fails_the_cell_before_guest_code",
+    ),
+    "000.n6": line(
+        "nested objects and shared references serialise",
+        f"{NAMESPACES}::test_a_cycle_is_refused_and_a_shared_object_is_not",
+    ),
+    "000.n7": line(
+        "a call runs through the catalog tool, details JSON-safe",
+        f"{NAMESPACES}::test_calls_run_through_the_catalog_and_give_json_details",
+    ),
+    "000.n8": line(
+        "failures can be caught by guest code",
+        f"{NAMESPACES}::test_a_failure_can_be_caught_with_its_message",
+    ),
+    "000.n9": line(
+        "a suspended namespace call goes on through wait",
+        f"{NAMESPACES}::test_a_slow_call_is_parked_and_resumed_in_the_same_scope",
+    ),
+    "000.n10": line(
+        "plugin rollback clears its namespaces",
+        f"{NAMESPACES}::test_clearing_a_plugin_takes_only_its_own_away",
+    ),
+    "000.e1": line("start the gateway with code mode off", _ON[0], _HTTP),
+    "000.e2": line("send a turn with a small set of direct tools", _ON[0], _HTTP),
     "000.e3": line("the visible tools are unchanged", _ON[0], _OFF),
-    "000.e4": line("start again with code mode on", _ON[0], gap=_GATEWAY),
+    "000.e4": line("start again with code mode on", _ON[0], _HTTP),
     "000.e5": line("send a turn with OpenClaw, plugin, MCP and client tools", _BY_ID),
     "000.e6": line("exec, wait and the configured direct-only tools alone", *_ON),
     "000.e7": line("ALL_TOOLS has the eligible tools and no direct-only one", _BY_ID),
@@ -147,7 +177,7 @@ CHECKLISTS: dict[str, Line] = {
     "000.e13": line("wait delivers the result to the restored program", _OUTLIVES),
     "000.e14": line("the answer has output made after the restore", _OUTLIVES),
     "000.e15": line("timeout, abort and expiry clean up the run-time state", _CLEAN),
-    "000.e16": line("the exported trajectory shows nested calls", _OUTLIVES, gap=_RESTART),
+    "000.e16": line("the exported trajectory shows nested calls", _OUTLIVES, _EXPORT, _HTTP),
     "002.1": line("disabled without an override leaves the exposure as it was", _OFF),
     "002.2": line(
         "enabled omitted stays off unless an agent or model says so",
@@ -214,24 +244,20 @@ CHECKLISTS: dict[str, Line] = {
         _AMBIENT,
         f"{ISOLATION}::test_there_is_nothing_of_a_host",
         "execution/test_quickjs.py::test_the_engine_imports_its_memory_and_the_clock_only",
-        gap=_NODE,
     ),
     "002.25": line("an endless loop times out and cannot block the host", _LOOPS),
     "002.26": line("an executor's memory fault ends the execution", _MEMORY),
     "002.27": line(
-        "output caps on both executors, snapshot caps on QuickJS",
-        _OUTPUT_CAP,
-        _SNAPSHOT_CAP,
-        gap=_NODE,
+        "output caps on both executors, snapshot caps on QuickJS", _OUTPUT_CAP, _SNAPSHOT_CAP
     ),
     "002.28": line("wait resumes the continuation and returns the final value", _OUTLIVES),
     "002.29": line("expired, aborted, foreign and unknown runIds fail", *_REFUSED_WAITS),
-    "002.30": line("replay and persistence keep the control calls", _REPLAY, gap=_RESTART),
+    "002.30": line("replay and persistence keep the control calls", _REPLAY, _REPLAYED),
     "002.31": line("transcript and telemetry show nested calls", _REPLAY, _COUNTERS),
-    "002.e1": line("start the gateway with code mode off", _ON[0], gap=_GATEWAY),
-    "002.e2": line("send a turn with a small set of direct tools", _ON[0], gap=_GATEWAY),
+    "002.e1": line("start the gateway with code mode off", _ON[0], _HTTP),
+    "002.e2": line("send a turn with a small set of direct tools", _ON[0], _HTTP),
     "002.e3": line("the visible tools are unchanged", _ON[0], _OFF),
-    "002.e4": line("start again with code mode on", _ON[0], gap=_GATEWAY),
+    "002.e4": line("start again with code mode on", _ON[0], _HTTP),
     "002.e5": line("send a turn with OpenClaw, plugin, MCP and client tools", _BY_NAME),
     "002.e6": line("exec, wait and the configured direct-only tools alone", *_ON),
     "002.e7": line(
@@ -251,5 +277,5 @@ CHECKLISTS: dict[str, Line] = {
     "002.e13": line("wait delivers the result to the continued program", _OUTLIVES),
     "002.e14": line("the answer has output made after resuming, without replay", _OUTLIVES),
     "002.e15": line("timeout, abort and expiry clean up the run-time state", _CLEAN),
-    "002.e16": line("the exported trajectory shows nested calls", _OUTLIVES, gap=_RESTART),
+    "002.e16": line("the exported trajectory shows nested calls", _OUTLIVES, _EXPORT, _HTTP),
 }

@@ -78,11 +78,9 @@ RULES: dict[str, str] = {
 
 _NAMESPACES = "with the issue of plugin namespaces, swarm and further core tools"
 _TOOL_SEARCH = "with the tool search issue"
-_EXECUTORS = "with the issue of both executors and both guest APIs"
 
 GAPS: dict[str, str] = {
     "7.4": _NAMESPACES,
-    "9.2": _EXECUTORS,
     "10.1": _TOOL_SEARCH,
     "10.2": _TOOL_SEARCH,
     "10.3": _TOOL_SEARCH,

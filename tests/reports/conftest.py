@@ -3,6 +3,7 @@
 import pytest
 
 GUESTS = [("quickjs", "catalog"), ("quickjs", "tools")]
+NODE = ("node", "catalog")
 
 
 @pytest.fixture(params=GUESTS, ids="-".join)
@@ -14,4 +15,10 @@ def guest(request):
 @pytest.fixture(params=[each for each in GUESTS if each[1] == "catalog"], ids="-".join)
 def catalog_guest(request):
     """An executor with the catalog API, for what only that API has."""
+    return request.param
+
+
+@pytest.fixture(params=[*GUESTS, NODE], ids="-".join)
+def any_guest(request):
+    """Node as well, for what an executor could do differently."""
     return request.param

@@ -10,13 +10,13 @@ pytestmark = pytest.mark.anyio
 LEAKS = ("pydantic", "jsonschema", "http", "Traceback", "/src/", ".py", "RuntimeError")
 
 
-async def test_a_failing_call_is_caught_by_the_program(guest):
+async def test_a_failing_call_is_caught_by_the_program(any_guest):
     """BR-01, rule 3.10."""
     code = (
         'let r; try { r = await boom({why: "q"}) }'
         " catch (x) { r = {n: x.name, m: x.message, c: x.code} } return r"
     )
-    async with cells(guest) as open_:
+    async with cells(any_guest) as open_:
         caught = await open_.value(code, "boom")
         assert "boom: q" in caught["m"]
         assert caught["c"] == "tool_error"
@@ -136,7 +136,7 @@ async def test_handles_survive_wherever_they_stand_in_a_result(catalog_guest):
         assert await open_.value("const o = {}; o.o = o; return o") == "[object Object]"
 
 
-async def test_values_that_json_cannot_carry_never_reach_a_tool(guest):
+async def test_values_that_json_cannot_carry_never_reach_a_tool(any_guest):
     """BR-09, rule 8.5."""
     code = """
     const said = [];
@@ -147,7 +147,7 @@ async def test_values_that_json_cannot_carry_never_reach_a_tool(guest):
     }
     return said.concat(await echo({v: 1}));
     """
-    async with cells(guest) as open_:
+    async with cells(any_guest) as open_:
         *said, good = await open_.value(code, "count", "echo")
         assert good == {"v": 1}
         assert all(text != "ran" and text for text in said), said

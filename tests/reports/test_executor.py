@@ -15,7 +15,7 @@ pytestmark = pytest.mark.anyio
 FENCE = "```"
 
 
-async def test_a_runaway_loop_is_a_timeout_and_the_host_stays_awake(guest):
+async def test_a_runaway_loop_is_a_timeout_and_the_host_stays_awake(any_guest):
     """EX-01, rule 9.4."""
     ticks = 0
 
@@ -25,7 +25,7 @@ async def test_a_runaway_loop_is_a_timeout_and_the_host_stays_awake(guest):
             await anyio.sleep(0.02)
             ticks += 1
 
-    async with cells(guest, timeoutMs=300) as open_:
+    async with cells(any_guest, timeoutMs=300) as open_:
         await open_.value("return 1")
         async with anyio.create_task_group() as group:
             group.start_soon(tick)
@@ -61,9 +61,9 @@ async def test_a_run_whose_engine_is_blocked_is_not_asked_again_with_all_tools(t
         assert "runtime_unavailable" in made.results()[0]
 
 
-async def test_a_failure_has_its_name_and_the_line_the_user_wrote(guest):
+async def test_a_failure_has_its_name_and_the_line_the_user_wrote(any_guest):
     """EX-03."""
-    async with cells(guest) as open_:
+    async with cells(any_guest) as open_:
         syntax = await open_.failed("const a = 1;\nconst b = ;")
         thrown = await open_.failed("await 0;\nnull.x;")
     assert syntax.code == "invalid_input"
@@ -87,16 +87,16 @@ async def test_shell_text_is_refused_before_anything_starts(guest, text):
     assert started == 0
 
 
-async def test_programs_that_only_look_like_shell_run(guest):
+async def test_programs_that_only_look_like_shell_run(any_guest):
     """EX-04."""
-    async with cells(guest) as open_:
+    async with cells(any_guest) as open_:
         assert await open_.value("const ls = 3; return ls") == 3
         assert await open_.value("return globalThis.pwd === undefined") is True
 
 
-async def test_text_that_mentions_modules_is_only_text(guest):
+async def test_text_that_mentions_modules_is_only_text(any_guest):
     """EX-05, rule 3.2."""
-    async with cells(guest) as open_:
+    async with cells(any_guest) as open_:
         said = await open_.value('return `first call require("path")`;')
         assert said == 'first call require("path")'
         assert await open_.value(r'return /\bimport\(/.test("import(1)");') is True
@@ -107,9 +107,9 @@ async def test_text_that_mentions_modules_is_only_text(guest):
         assert live.dispatched is False
 
 
-async def test_a_failing_call_that_nobody_awaits_fails_the_cell(guest):
+async def test_a_failing_call_that_nobody_awaits_fails_the_cell(any_guest):
     """EX-07, rule 3.10."""
-    async with cells(guest) as open_:
+    async with cells(any_guest) as open_:
         outcome = await open_.failed('boom({why: "a"}); return "fine";', "boom")
         assert "boom: a" in outcome.error
         late = await open_.exec(
@@ -123,9 +123,9 @@ async def test_a_failing_call_that_nobody_awaits_fails_the_cell(guest):
         assert await open_.value(settled, "boom") == "rejected"
 
 
-async def test_returned_promises_say_that_they_were_not_awaited(guest):
+async def test_returned_promises_say_that_they_were_not_awaited(any_guest):
     """EX-08."""
-    async with cells(guest) as open_:
+    async with cells(any_guest) as open_:
         code = "return [echo({v: 1}), {p: new Promise(() => {})}, {then: 5}]"
         first, second, third = await open_.value(code, "echo")
     for said in (first, second["p"]):
@@ -134,9 +134,9 @@ async def test_returned_promises_say_that_they_were_not_awaited(guest):
     assert third == {"then": 5}
 
 
-async def test_the_usual_pause_works_and_timers_can_be_cleared(guest):
+async def test_the_usual_pause_works_and_timers_can_be_cleared(any_guest):
     """EX-09."""
-    async with cells(guest) as open_:
+    async with cells(any_guest) as open_:
         outcome = await open_.exec(
             "const t = Date.now(); await new Promise((r) => setTimeout(r, 300));"
             "const id = setTimeout(() => text('NO'), 50); clearTimeout(id);"
@@ -153,9 +153,9 @@ async def test_the_usual_pause_works_and_timers_can_be_cleared(guest):
         assert (finished.value, finished.output) == ("done", ())
 
 
-async def test_running_out_of_memory_has_a_name(guest):
+async def test_running_out_of_memory_has_a_name(any_guest):
     """EX-10, rule 9.4: memory faults end the cell only."""
-    async with cells(guest, memoryLimitBytes=8 << 20) as open_:
+    async with cells(any_guest, memoryLimitBytes=8 << 20) as open_:
         caught = await open_.exec(
             'let s = ["k"]; try { while (true) s = s.concat(s) } catch (x) { return String(x) }'
         )
@@ -166,12 +166,12 @@ async def test_running_out_of_memory_has_a_name(guest):
         assert await open_.value("return 1") == 1
 
 
-async def test_the_guest_zone_is_utc_whatever_the_host_says(guest, monkeypatch):
+async def test_the_guest_zone_is_utc_whatever_the_host_says(any_guest, monkeypatch):
     """EX-12."""
     monkeypatch.setenv("TZ", "Asia/Tokyo")
     time.tzset()
     try:
-        async with cells(guest) as open_:
+        async with cells(any_guest) as open_:
             code = "return [new Date(0).getTimezoneOffset(), new Date(2026, 0, 1).toISOString()]"
             assert await open_.value(code) == [0, "2026-01-01T00:00:00.000Z"]
     finally:
@@ -179,9 +179,9 @@ async def test_the_guest_zone_is_utc_whatever_the_host_says(guest, monkeypatch):
         time.tzset()
 
 
-async def test_two_hundred_rejected_calls_harm_nobody(guest, capfd):
+async def test_two_hundred_rejected_calls_harm_nobody(any_guest, capfd):
     """EX-13."""
-    async with cells(guest) as open_:
+    async with cells(any_guest) as open_:
         code = (
             "let n = 0; for (let i = 0; i < 200; i++) {"
             " try { await boom({why: String(i)}) } catch (x) { n++ } } return n"
@@ -236,18 +236,18 @@ async def test_parked_cells_are_reaped_by_a_timer(catalog_guest):
         assert open_.cm.statistics()["quickjs"]["parked"] == 0
 
 
-async def test_fences_come_off_and_a_lone_function_is_explained(guest):
+async def test_fences_come_off_and_a_lone_function_is_explained(any_guest):
     """EX-17: neither is completed with null."""
-    async with cells(guest) as open_:
+    async with cells(any_guest) as open_:
         assert await open_.value(f"{FENCE}js\nreturn 1+1\n{FENCE}") == 2
         outcome = await open_.failed("async () => { return 7 }")
     assert outcome.code == "invalid_input"
     assert "return" in outcome.error
 
 
-async def test_a_huge_cell_is_refused_or_timed_within_the_limit(guest):
+async def test_a_huge_cell_is_refused_or_timed_within_the_limit(any_guest):
     """EX-18."""
-    async with cells(guest, timeoutMs=300) as open_:
+    async with cells(any_guest, timeoutMs=300) as open_:
         await open_.value("return 1")
         start = time.perf_counter()
         outcome = await open_.failed("x=1;\n" * 1_000_000)

@@ -90,9 +90,9 @@ async def test_ten_awaited_calls_are_one_turn_of_the_model(tmp_path):
     assert result.turns == 2
 
 
-async def test_two_waits_deliver_once(guest):
+async def test_two_waits_deliver_once(any_guest):
     """RS-08, rule 3.7."""
-    async with cells(guest, timeoutMs=1500) as open_:
+    async with cells(any_guest, timeoutMs=1500) as open_:
         code = "await yield_control(); await count({}); await slow({ms: 500}); return 'once'"
         parked = await open_.exec(code, "count", "slow")
         got = []

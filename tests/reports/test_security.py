@@ -12,9 +12,9 @@ pytestmark = pytest.mark.anyio
 NOTHING = ("blocked", "undefinedundefinedundefined")
 
 
-async def test_no_constructor_leads_out_of_the_guest(guest):
+async def test_no_constructor_leads_out_of_the_guest(any_guest):
     """SE-01, rule 9.3."""
-    search = "catalog.search" if guest[1] == "catalog" else "tools.search"
+    search = "catalog.search" if any_guest[1] == "catalog" else "tools.search"
     code = f"""
     let rejected; try {{ await boom({{why: "x"}}) }} catch (x) {{ rejected = x }}
     const look = "return typeof process+typeof require+typeof globalThis.Deno";
@@ -25,7 +25,7 @@ async def test_no_constructor_leads_out_of_the_guest(guest):
     catch (x) {{ found.push("blocked") }}
     return found;
     """
-    async with cells(guest) as open_:
+    async with cells(any_guest) as open_:
         found = await open_.value(code, "echo", "boom")
         assert len(found) == 11
         assert set(found) <= set(NOTHING)
@@ -33,7 +33,7 @@ async def test_no_constructor_leads_out_of_the_guest(guest):
         assert refused.code == "invalid_input"
 
 
-async def test_there_is_nothing_internal_to_forge_a_request_with(guest):
+async def test_there_is_nothing_internal_to_forge_a_request_with(any_guest):
     """SE-03, rule 6.3: unsafe paths are refused, a denied tool is not reached."""
     config = {"tools": {"deny": ["count"]}}
     code = """
@@ -46,7 +46,7 @@ async def test_there_is_nothing_internal_to_forge_a_request_with(guest):
     }
     return [internal, said];
     """
-    async with cells(guest, config=config) as open_:
+    async with cells(any_guest, config=config) as open_:
         internal, said = await open_.value(code)
         assert said == []
         if open_.api == "tools":
