@@ -51,7 +51,8 @@ class NodeOptions:
     Attributes:
         binary: The Node executable, when not the one of the wheel or on PATH.
         workers: Most worker threads, one per live program.
-        idle: Most warm workers that are kept while they have nothing to do.
+        idle: Most warm workers (5 MB each) that are kept for the next programs; but for two they
+            go again when they were not needed for a while.
         queue_seconds: Longest a program waits for a worker before `start` gives up.
         start_seconds: Longest the supervisor process may take to start.
         images: Catalogs whose images are kept ready.
@@ -60,7 +61,7 @@ class NodeOptions:
 
     binary: Path | None = None
     workers: int = 128
-    idle: int = 4
+    idle: int = 8
     queue_seconds: float = 30.0
     start_seconds: float = 10.0
     images: int = 32
@@ -342,7 +343,8 @@ class _Continuation:
         return await self._executor.resume(self._cell, settled, seconds)
 
     async def park(self) -> int | Faulted:
-        """Keep it as it is (rule 9.2)."""
+        """Keep it alive (rule 9.2), on as little memory as can be."""
+        self._cell.supervisor.send("park", self._cell.number)
         return 0
 
     async def dispose(self) -> None:

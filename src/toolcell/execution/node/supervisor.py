@@ -33,17 +33,9 @@ _FLAGS = (
     "--permission",
     "--allow-worker",
     f"--allow-fs-read={GUEST}",
-    # No string becomes code in a realm of the host; contexts of cells allow it for themselves.
-    "--disallow-code-generation-from-strings",
     # Only with it may a context answer `import()` with an error of its own realm.
     "--experimental-vm-modules",
-    # Loops that Turbofan compiled may lack the check at which a thread can be stopped: measured on
-    # V8 13.6 with `for (;;) a.push(new Array(1000))`. Maglev, the tier below, has it.
-    "--no-turbofan",
-    "--expose-gc",
-    # Collect early, so that what a look from outside sees is mostly alive.
-    "--initial-old-space-size=16",
-    "--heap-growing-percent=30",
+    # Flags of V8 are set by supervisor.mjs: here they would cost Node its own code cache, 30 ms.
 )
 
 

@@ -5,6 +5,8 @@ import { Worker } from "node:worker_threads";
 const WATCH_EVERY = 5; // ms between looks at the memory of running workers
 const EXIT_PATIENCE = 250; // ms to wait for a thread that was told to stop before its cell is told
 const STUCK_AFTER = 10_000; // ms after which a thread that does not stop takes the process with it
+const PARK_AFTER = 1000; // ms
+const SHRINK_EVERY = 30_000; // ms
 const HEADER = 8;
 const MIB = 1 << 20;
 
@@ -24,6 +26,8 @@ export class Pool {
   #running = new Set();
   #watch;
   #spare;
+  #parking = []; // the first one is at it
+  #low = 0; // the fewest idle workers since the last look
   #changed;
   started = 0;
 
@@ -31,6 +35,7 @@ export class Pool {
     this.#options = options;
     this.#images = images;
     this.#changed = changed;
+    setInterval(() => this.#shrink(), SHRINK_EVERY);
   }
 
   counts() {
@@ -55,6 +60,7 @@ export class Pool {
   // Runs one step of the cell on its worker; `ended({kind, …, frames})` comes exactly once.
   step(slot, message, milliseconds, memory, ended) {
     slot.ended = ended;
+    slot.parked = false;
     slot.memory = memory;
     slot.since = performance.now();
     slot.chunks.length = 1;
@@ -62,6 +68,31 @@ export class Pool {
     this.#running.add(slot);
     this.#watch ??= setInterval(() => this.#look(), WATCH_EVERY);
     slot.worker.postMessage({ type: "step", ...message });
+  }
+
+  // The cell waits for long: its worker gives back what it can. One after the other and not at once,
+  // since it takes a core for tens of milliseconds and many cells may be parked together.
+  park(slot) {
+    slot.parked = true;
+    setTimeout(() => {
+      this.#parking.push(slot);
+      if (this.#parking.length === 1) this.#shed();
+    }, PARK_AFTER).unref();
+  }
+  #shed() {
+    while (this.#parking.length > 0) {
+      const [slot] = this.#parking;
+      if (slot.parked && !slot.dying) {
+        slot.worker.postMessage({ type: "park" });
+        return;
+      }
+      this.#parking.shift();
+    }
+  }
+  #shedded(slot) {
+    if (this.#parking[0] !== slot) return;
+    this.#parking.shift();
+    this.#shed();
   }
 
   // The cell is not wanted any more.
@@ -97,7 +128,9 @@ export class Pool {
     slot.cell = cell;
     if (slot.ready && slot.number === cell.number) cell.begin(slot, "");
     else if (slot.ready) this.#build(slot, cell.number);
-    this.#topUp(cell);
+    const { idle } = this.counts();
+    this.#low = Math.min(this.#low, idle);
+    if (idle === 0 || (!slot.ready && idle < this.#options.idle)) this.#topUp(cell);
   }
   #choose(cell) {
     const size = heapClass(cell.memory);
@@ -118,26 +151,33 @@ export class Pool {
     }
     return undefined;
   }
-  // One warm worker more than is needed, soon but not now: the cell that starts goes first.
+  // One warm worker more, because a cell took the last one or had to wait for one. Soon but not
+  // now: the cell that starts goes first.
   #topUp({ number, memory }) {
     this.#spare ??= setTimeout(() => {
       this.#spare = undefined;
-      const size = heapClass(memory);
-      for (const slot of this.#slots) {
-        if (slot.cell === undefined && !slot.dying && slot.size === size) return;
-      }
-      if (this.#slots.size < this.#options.workers && this.#images.has(number)) this.#open(size, number);
+      if (this.#slots.size >= this.#options.workers || !this.#images.has(number)) return;
+      if (this.counts().idle < this.#options.idle) this.#open(heapClass(memory), number);
     }, 10);
+  }
+  // Workers that nobody needed for a while go, but for two.
+  #shrink() {
+    let surplus = this.#low - 2;
+    this.#low = this.counts().idle;
+    for (const slot of this.#slots) {
+      if (surplus-- <= 0) return;
+      if (slot.cell === undefined && slot.ready) this.#close(slot);
+    }
   }
   #open(size, number) {
     const worker = new Worker(new URL("./worker.mjs", import.meta.url), {
       workerData: { number, image: this.#images.get(number) },
       env: {}, argv: [], stdin: false, stdout: true, stderr: true, trackUnmanagedFds: false,
-      resourceLimits: { maxOldGenerationSizeMb: size * 2 + 512, maxYoungGenerationSizeMb: 8 },
+      resourceLimits: { maxOldGenerationSizeMb: size * 2 + 512, maxYoungGenerationSizeMb: 4 },
     });
     const slot = {
       worker, size, number, ready: false, dying: false, cell: undefined, ended: undefined, looked: true,
-      chunks: [], known: [], used: 0, floor: undefined, verdict: undefined, memory: 0, cause: "",
+      chunks: [], known: [], used: 0, floor: undefined, parked: false, verdict: undefined, memory: 0, cause: "",
     };
     this.started += 1;
     this.#slots.add(slot);
@@ -159,6 +199,7 @@ export class Pool {
   // The cell is over: the next one gets a fresh context, made now.
   #release(slot, dirty) {
     slot.cell = slot.ended = undefined;
+    slot.parked = false;
     const heavy = slot.used > slot.floor + 24 * MIB;
     if (slot.dying) return;
     if (heavy || slot.number === 0 || !this.#images.has(slot.number)
@@ -182,6 +223,9 @@ export class Pool {
         break;
       case "chunk":
         slot.chunks.push(message.shared);
+        break;
+      case "parked":
+        this.#shedded(slot);
         break;
       case "ready":
         slot.ready = true;
@@ -214,7 +258,7 @@ export class Pool {
       this.#watch = undefined;
     }
     ended(result, readFrames(slot.chunks));
-    if (result.kind === "step" && result.over) this.#release(slot, true);
+    if (result.kind === "step" && result.over) this.#release(slot, !result.untouched);
     else if (result.kind !== "step") this.#close(slot);
   }
   #look() {
@@ -226,8 +270,9 @@ export class Pool {
         slot.looked = true;
         let shared = 0;
         for (const chunk of slot.chunks) shared += chunk.byteLength;
-        // Half of the limit is for garbage that is not collected yet.
-        const allowed = slot.used + slot.memory + (slot.memory >> 1) + 2 * MIB;
+        // Half of the limit is for garbage that is not collected yet, the rest for the young
+        // generation and what running at all takes.
+        const allowed = slot.used + slot.memory + slot.memory / 2 + 8 * MIB;
         if (heap.used_heap_size + heap.external_memory - shared > allowed) this.#stop(slot, "memory");
       }, () => { slot.looked = true; });
     }
@@ -250,6 +295,7 @@ export class Pool {
   #gone(slot) {
     slot.dying = true;
     clearTimeout(slot.stuck);
+    this.#shedded(slot);
     this.#slots.delete(slot);
     const { cell } = slot;
     if (slot.ended !== undefined) {
@@ -258,7 +304,9 @@ export class Pool {
       if (slot.ready) cell.lost?.(slot.cause);
       else cell.begin(undefined, slot.cause || "the worker ended while it started");
     }
-    if (cell !== undefined) this.#topUp({ number: cell.number, memory: slot.size * MIB });
+    if (cell !== undefined && this.counts().idle === 0) {
+      this.#topUp({ number: cell.number, memory: slot.size * MIB });
+    }
     this.#next();
     this.#changed();
   }

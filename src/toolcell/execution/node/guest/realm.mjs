@@ -39,7 +39,9 @@
   // Code that would run after its cell (finalizers, waits with a time of their own), threads,
   // native code, and what the embedder added.
   const gone = ["FinalizationRegistry", "WebAssembly", "SharedArrayBuffer", "Atomics", "console", "gc"];
-  for (let i = 0; i < gone.length; i++) deleteProperty(globalThis, gone[i]);
+  for (let i = 0; i < gone.length; i++) {
+    if (!deleteProperty(globalThis, gone[i])) globalThis[gone[i]] = undefined;
+  }
 
   // Node hands call sites to whatever `Error.prepareStackTrace` it finds; it finds ours, which keeps
   // the frames of the user's file.

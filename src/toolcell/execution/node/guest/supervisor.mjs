@@ -1,8 +1,23 @@
 // The supervisor process: reads commands from stdin, answers on stdout, one line each.
 // Above: the Python side (supervisor.py, wire.py say what a line is). Below: pool.mjs.
 // It runs no guest code itself, and ends when stdin does.
+import { setFlagsFromString } from "node:v8";
 import { Worker } from "node:worker_threads";
 import { Pool } from "./pool.mjs";
+
+// Before the first worker is made. On the command line they would make Node's own code cache useless.
+for (const flag of [
+  // Loops that Turbofan compiled may lack the check at which a thread can be stopped: seen with V8
+  // 13.6 and `for (;;) a.push(new Array(1000))`. Maglev, the tier below, has it.
+  "--no-turbofan",
+  // No string becomes code in a realm of the host; contexts of cells allow it for themselves.
+  "--disallow-code-generation-from-strings",
+  // A collection asked for has freed the buffers when it returns.
+  "--no-concurrent-array-buffer-sweeping",
+  // Collect early, so that what a look from outside sees is mostly alive.
+  "--initial-old-space-size=16",
+  "--heap-growing-percent=30",
+]) setFlagsFromString(flag);
 
 const START = 1, SETTLE = 2;
 const options = JSON.parse(process.argv[2]);
@@ -53,6 +68,10 @@ const verbs = {
     const cell = cells.get(id);
     if (cell === undefined) report({ id }, { kind: "crash", cause: "its worker ended" }, "[]");
     else step(cell, SETTLE, payload, milliseconds);
+  },
+  park(id) {
+    const cell = cells.get(id);
+    if (cell !== undefined) pool.park(cell.slot);
   },
   dispose(id) {
     const cell = cells.get(id);
@@ -111,6 +130,5 @@ process.stdin.on("end", leave).on("error", leave);
 process.stdout.on("error", leave);
 say("hello", 0, JSON.stringify({
   node: process.versions.node,
-  sound: typeof Worker.prototype.getHeapStatistics === "function" && typeof globalThis.gc === "function"
-    && process.permission !== undefined,
+  sound: typeof Worker.prototype.getHeapStatistics === "function" && process.permission !== undefined,
 }));

@@ -11,9 +11,20 @@ import vm from "node:vm";
 const { isPromise, isNativeError } = types;
 const { byteLength } = Buffer;
 const bufferOf = Buffer.from;
-const { process, performance, gc } = globalThis;
+const { process, performance } = globalThis;
 const soon = setImmediate;
-const FAIL = 5, DONE = 4, JUDGE = 3;
+// `gc` is taken from one context and is in no other: the flag is off again before guests get theirs.
+// It is the whole process's flag, so another worker that starts may have turned it off meanwhile.
+function borrow() {
+  for (;;) {
+    v8.setFlagsFromString("--expose-gc");
+    const found = vm.runInNewContext("[globalThis.gc, Object.getOwnPropertyNames(globalThis)]");
+    v8.setFlagsFromString("--no-expose-gc");
+    if (found[0] !== undefined) return found;
+  }
+}
+const [gc, standardNames] = borrow();
+const FAIL = 5, DONE = 4, START = 1, JUDGE = 3;
 const HEADER = 8; // before each frame: kind, encoding, bytes (little endian at 4)
 const FRAME_COST = 64; // what a frame costs the host beside its text
 const FAIL_ROOM = 1 << 17;
@@ -89,13 +100,15 @@ function room(bytes) {
 
 const realmScript = new vm.Script(readFileSync(new URL("./realm.mjs", import.meta.url), "utf8"),
   { filename: "realm.mjs" });
-let context, realm, body, current = 0;
+let context, realm, body, parsed, current = 0;
 const images = new Map(); // number -> compiled scripts
 
 const importModuleDynamically = () => { throw realm.moduleError(); };
 
 function parseBody(source, filename) {
+  if (body !== undefined && parsed === source) return "";
   try {
+    parsed = source;
     body = new vm.Script(PREFIX + source + "\n})",
       { filename, columnOffset: -PREFIX.length, importModuleDynamically });
     return "";
@@ -114,7 +127,7 @@ function whereItBroke(error, source) {
 }
 function evaluateBody() {
   const run = body.runInContext(context);
-  body = undefined;
+  body = parsed = undefined;
   return run;
 }
 const host = {
@@ -147,14 +160,26 @@ function used() {
   const { used_heap_size: heap } = v8.getHeapStatistics();
   return heap + process.memoryUsage().arrayBuffers - sharedBytes;
 }
-function finish(broken) {
+function finish(broken, untouched = false) {
   parentPort.postMessage({
-    type: "end", over: over || broken !== undefined, broken, refusedFrames, refusedMemory,
+    type: "end", over: over || broken !== undefined, broken, untouched, refusedFrames, refusedMemory,
     used: over ? used() : 0,
   });
 }
-// Jobs run when this returns, then what was rejected is known, then the controller judges; once
-// more, because a getter of the result can start jobs too.
+// A source that does not parse ends here: nothing ran, so the context is as fresh as before.
+function refusesSource(text) {
+  const { source, filename } = JSON.parse(text);
+  const report = parseBody(source, filename);
+  if (report === "") return false;
+  const [name, line, column, ...rest] = report.split("\n");
+  const message = rest.join("\n").slice(0, 16384);
+  write(FAIL, JSON.stringify({
+    name, message, stack: `    at ${filename}:${line}:${column}`, syntax: name === "SyntaxError",
+  }));
+  return true;
+}
+// Jobs run when this returns, then what was rejected is known, then the controller judges; at the
+// end once more, because a getter of the result can start jobs too.
 function step({ op, text, frames, memory }) {
   beginFrames(frames);
   if (memory) {
@@ -162,10 +187,15 @@ function step({ op, text, frames, memory }) {
     baseline = process.memoryUsage().arrayBuffers - sharedBytes;
     refusedMemory = false;
   }
+  if (op === START && refusesSource(text)) {
+    finish(undefined, true);
+    return;
+  }
   let broken = realm.step(op, text);
   soon(() => {
     broken ??= realm.step(JUDGE);
-    soon(() => finish(broken));
+    if (over) soon(() => finish(broken));
+    else finish(broken);
   });
 }
 function prepare({ number, image }) {
@@ -186,17 +216,23 @@ function prepare({ number, image }) {
 process.on("unhandledRejection", (reason, promise) => realm?.rejected(promise, reason));
 process.on("rejectionHandled", (promise) => realm?.handled(promise));
 parentPort.on("message", (message) => {
-  if (message.type === "step") step(message);
-  else prepare(message);
+  if (message.type === "step") {
+    step(message);
+  } else if (message.type === "park") {
+    gc({ type: "major", flavor: "last-resort" });
+    parentPort.postMessage({ type: "parked" });
+  } else {
+    prepare(message);
+  }
 });
 
 // ---- nothing to gain here --------------------------------------------------------------------
 
-const STANDARD = new Set(Object.getOwnPropertyNames(vm.runInNewContext("globalThis")));
 beginFrames(0);
 parentPort.postMessage({ type: "boot", shared: first });
 prepare({ number: workerData.number, image: workerData.image });
+const standard = new Set(standardNames);
 for (const name of Object.getOwnPropertyNames(globalThis)) {
-  if (!STANDARD.has(name) || name === "WebAssembly") delete globalThis[name];
+  if (!standard.has(name) || name === "WebAssembly") delete globalThis[name];
 }
 module.registerHooks({ resolve() { throw new Error("modules cannot be loaded"); } });
