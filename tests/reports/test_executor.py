@@ -9,6 +9,7 @@ import pytest
 
 from tests.reports.rig import agent, cell, cells
 from toolcell import Completed, Failed, Waiting
+from toolcell.execution.node import binary
 from toolcell.execution.quickjs import executor
 
 pytestmark = pytest.mark.anyio
@@ -50,6 +51,17 @@ async def test_an_engine_that_cannot_be_loaded_is_runtime_unavailable(guest, mon
     assert outcome.code == "runtime_unavailable"
     assert "absent.wasm" in outcome.error
     assert started == {guest[0]}
+
+
+async def test_a_node_that_cannot_be_found_is_runtime_unavailable(monkeypatch):
+    """EX-02, rule 1.6: QuickJS is not started in its place."""
+    monkeypatch.setattr(binary, "find_spec", lambda _: None)
+    monkeypatch.setenv("PATH", "/nonexistent")
+    async with cells(("node", "catalog")) as open_:
+        outcome = await open_.failed("return 1")
+        assert "quickjs" not in open_.cm.statistics()
+    assert outcome.code == "runtime_unavailable"
+    assert "no Node was found" in outcome.error
 
 
 async def test_a_run_whose_engine_is_blocked_is_not_asked_again_with_all_tools(tmp_path):
