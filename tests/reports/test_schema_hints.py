@@ -302,7 +302,7 @@ async def test_the_index_is_bounded_deterministic_and_linear(guest):
                 length = await open_.value(f"return Object.keys({full}.properties).length")
                 assert length == 3000
         if count == 1000:
-            random.Random(1).shuffle(tools)  # noqa: S311 - an order, no secret
+            random.Random(1).shuffle(tools)
             async with cells(guest, tools=tools) as open_:
                 texts.append(open_.cm.definitions()[0]["function"]["description"])
     assert texts[0] == texts[1]

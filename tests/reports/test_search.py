@@ -110,7 +110,7 @@ async def test_order_depends_on_neither_registration_nor_denied_tools(guest):
     orders = []
     for seed in range(5):
         shuffled = list(tools)
-        random.Random(seed).shuffle(shuffled)  # noqa: S311 - an order, no secret
+        random.Random(seed).shuffle(shuffled)
         async with cells(guest, tools=shuffled) as open_:
             orders.append(await hits(open_, "equal thing", 50))
     assert all(order == orders[0] for order in orders)
