@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from toolcell.errors import ConfigError as ConfigError
     from toolcell.errors import ToolcellError as ToolcellError
     from toolcell.library.code_mode import CodeMode as CodeMode
+    from toolcell.library.tool_search import ToolSearch as ToolSearch
     from toolcell.plugin_sdk.define import ToolPlugin as ToolPlugin
     from toolcell.plugin_sdk.define import define_tool_plugin as define_tool_plugin
     from toolcell.protocol.approvals import ApprovalAnswer as ApprovalAnswer
@@ -34,6 +35,7 @@ _HOMES = {
     "codemode.results": ("Completed", "Failed", "Waiting"),
     "errors": ("CallError", "ConfigError", "ToolcellError"),
     "library.code_mode": ("CodeMode",),
+    "library.tool_search": ("ToolSearch",),
     "plugin_sdk.define": ("ToolPlugin", "define_tool_plugin"),
     "protocol.approvals": ("ApprovalAnswer",),
     "protocol.hooks": ("Ask", "Block", "Hooks", "Proceed", "ReplaceDetails"),

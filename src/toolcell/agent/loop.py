@@ -113,7 +113,7 @@ class AgentRun:
             )
             raise ToolcellError(message, code="turn_limit")
         plan = await self._ports.plan()
-        prompt = self._request.system
+        prompt = "\n\n".join(filter(None, (self._request.system, plan.prompt))) or None
         self._shown.tell(prompt, plan.definitions)
         system = (Message(role="system", text=prompt),) if prompt else ()
         request = ModelRequest(

@@ -6,7 +6,7 @@ Above: doors. Below: `agent`, `app.routes`, `app.runtime`, `sessions`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from toolcell.agent.contract import AgentPorts, RunLimits, RunRequest, RunResult
 from toolcell.agent.loop import run_agent
@@ -63,7 +63,8 @@ async def converse(
         msg = "no model is named; set agents.defaults.model or pass --model provider/model"
         raise ConfigError(msg)
     fallbacks = agent_setting(runtime.config, agent, "fallbacks")
-    routes = Routes(runtime, turn.scope, fallbacks, turn.extras)
+    extras = replace(turn.extras, prompt=turn.prompt)
+    routes = Routes(runtime, turn.scope, fallbacks, extras)
     try:
         route = routes.to(name)
         history = turn.history

@@ -37,12 +37,14 @@ class RunExtras:
         options: Further keys of the model request; they win over the model's own.
         sources: Tools of this run alone.
         tools_disabled: The run has no tools (rule 2.3).
+        prompt: What the user says; set by `converse`.
         before_model: Awaited before each model call.
     """
 
     options: Mapping[str, Any] = field(default_factory=dict)
     sources: tuple[Source, ...] = ()
     tools_disabled: bool = False
+    prompt: str = ""
     before_model: Callable[[], Awaitable[None]] | None = None
 
 
@@ -83,7 +85,11 @@ class Routes:
         extras = self._extras
         provider, ref = self._runtime.providers.resolve(name)
         run = self._runtime.run(
-            self._scope, model=name, sources=extras.sources, tools_disabled=extras.tools_disabled
+            self._scope,
+            model=name,
+            sources=extras.sources,
+            tools_disabled=extras.tools_disabled,
+            prompt=extras.prompt,
         )
         self._runs.append(run)
         self._current = name

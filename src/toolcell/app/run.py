@@ -9,11 +9,12 @@ Above: the library face, the agent door, CLI commands. Below: surface, code mode
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from toolcell.agent.gate_calls import model_invocation
 from toolcell.app.catalogs import CatalogShelf
+from toolcell.app.searching import put_tool_search, search_choice
 from toolcell.app.toolbox import Toolbox
 from toolcell.base.clock import Clock
 from toolcell.base.identifiers import fresh
@@ -25,6 +26,7 @@ from toolcell.codemode.controls import tool_result, with_hook_view
 from toolcell.codemode.results import Failed, Outcome
 from toolcell.codemode.runtime import CodeModeRuntime, RuntimePorts
 from toolcell.config.code_mode import CodeModeOptions
+from toolcell.config.tool_search import ToolSearchOptions
 from toolcell.errors import CallError
 from toolcell.policy.rules import Policy, allows
 from toolcell.protocol.events import Diagnostic
@@ -42,6 +44,7 @@ from toolcell.tools.tool import (
     ToolContext,
     core_tool,
 )
+from toolcell.toolsearch.runtime import ToolSearchPorts, ToolSearchRuntime
 
 OnUpdate = Callable[[Any], None]
 
@@ -51,6 +54,7 @@ class RunPorts:
     """What every run of a runtime works with."""
 
     toolbox: Toolbox
+    tool_search: ToolSearchPorts
     shelf: CatalogShelf
     gate: Gate
     code_mode: RuntimePorts
@@ -61,12 +65,17 @@ class RunPorts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSettings:
-    """What differs from run to run. `sources` are tools of this run alone, such as a client's."""
+    """What differs from run to run.
+
+    `sources` are tools of this run alone, such as a client's; `prompt` is the user's message.
+    """
 
     scope: RunScope
     options: CodeModeOptions
     policy: Policy
     tools_disabled: bool = False
+    search: ToolSearchOptions = field(default_factory=ToolSearchOptions)
+    prompt: str = ""
     sources: tuple[Source, ...] = ()
 
 
@@ -80,6 +89,7 @@ class RunSurface:
         plan: The tools the model sees.
         catalog: The hidden catalog as this run sees it.
         code: Code mode over it; None when it is not active.
+        search: Tool Search over it; None when it is not active.
     """
 
     version: int
@@ -87,6 +97,7 @@ class RunSurface:
     plan: SurfacePlan
     catalog: RunCatalog
     code: CodeModeRuntime | None
+    search: ToolSearchRuntime | None = None
 
 
 class Run:
@@ -166,6 +177,8 @@ class Run:
         for surface in (*self._retired, *([self._surface] if self._surface else [])):
             if surface.code is not None:
                 await surface.code.abort(reason)
+            if surface.search is not None:
+                await surface.search.abort()
 
     async def aclose(self) -> None:
         """End every cell: the run is over."""
@@ -207,26 +220,44 @@ class Run:
         own = (tool for source in settings.sources for tool in source.tools())
         offered = (*ports.toolbox.tools(), *own)
         tools = tuple(t for t in offered if allows(settings.policy, t))
-        decided = activation(settings.options, tools, tools_disabled=settings.tools_disabled)
-        snapshot = ports.shelf.snapshot(tools)
+        choice = search_choice(settings.search, settings.policy, ports.tool_search)
+        decided = activation(
+            settings.options,
+            tools,
+            tools_disabled=settings.tools_disabled,
+            tool_search=choice is not None,
+        )
+        searching = choice if decided.mode == "tool-search" else None
+        snapshot = ports.shelf.snapshot(searching.catalogued(tools) if searching else tools)
+        limits = searching.options if searching else settings.options
         catalog = RunCatalog(
             snapshot,
             gate=ports.gate,
             scope=settings.scope,
-            search_default_limit=settings.options.search_default_limit,
-            max_search_limit=settings.options.max_search_limit,
+            search_default_limit=limits.search_default_limit,
+            max_search_limit=limits.max_search_limit,
         )
         catalog.unavailable = self._missing
         catalog.reranker = ports.reranker
         catalog.offered = self._offered
-        code, plan = None, SurfacePlan(visible=(), mode="direct")
+        code, search, plan = None, None, SurfacePlan(visible=(), mode="direct")
         if decided.mode == "code":
             code, plan = self._code_mode(catalog, tools)
         elif decided.mode == "direct":
             plan = plan_direct(tools)
-        self._tell((*snapshot.diagnostics, *plan.diagnostics))
+        elif searching is not None:
+            search, plan = put_tool_search(
+                searching, catalog, tools, ports.tool_search, settings.prompt
+            )
+        fallback = (searching.diagnostic,) if searching and searching.diagnostic else ()
+        self._tell((*snapshot.diagnostics, *plan.diagnostics, *fallback))
         return RunSurface(
-            version=version, activation=decided, plan=plan, catalog=catalog, code=code
+            version=version,
+            activation=decided,
+            plan=plan,
+            catalog=catalog,
+            code=code,
+            search=search,
         )
 
     def _offered(self, entry: Entry) -> bool:

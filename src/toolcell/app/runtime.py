@@ -33,7 +33,7 @@ from toolcell.codemode.continuations.store import ContinuationStore
 from toolcell.codemode.runtime import RuntimePorts
 from toolcell.config.code_mode import CodeModeOptions
 from toolcell.config.env import shell_environment
-from toolcell.config.resolve import code_mode_options
+from toolcell.config.resolve import code_mode_options, tool_search_options
 from toolcell.config.tree import Config
 from toolcell.errors import ToolcellError
 from toolcell.plugin_sdk.define import ToolPlugin
@@ -50,6 +50,8 @@ from toolcell.sources.mcp.source import McpSource
 from toolcell.sources.mcp.status import ServerStatus
 from toolcell.sources.plugins import PluginSet, PluginSource, load_plugins
 from toolcell.tools.tool import SourcedTool, Tool
+from toolcell.toolsearch.child.launch import Launcher
+from toolcell.toolsearch.runtime import ToolSearchPorts
 
 
 def _quiet(_: str) -> None:
@@ -124,6 +126,7 @@ class Runtime:
             )
         )
         self._store = ContinuationStore(clock=host.clock, spawner=self.supervisor)
+        self._launcher = Launcher()
         self._ports = RunPorts(
             toolbox=self.toolbox,
             shelf=CatalogShelf(),
@@ -135,6 +138,7 @@ class Runtime:
                 clock=host.clock,
                 redactor=self.redactor,
             ),
+            tool_search=ToolSearchPorts(launcher=self._launcher, sink=self.sink, clock=host.clock),
             code_mode=RuntimePorts(
                 executors=self.executors.get,
                 transform=self.executors.transform,
@@ -149,6 +153,12 @@ class Runtime:
         )
         self._runs: set[Run] = set()
         self._started = False
+
+    def _has_bodies(self) -> bool:
+        """Whether any agent may run `tool_search_code`, whose isolation is then shown at start."""
+        agents = (DEFAULT_AGENT, *self.config.agents.entries)
+        each = (tool_search_options(self.config, agent) for agent in agents)
+        return any(options.enabled and options.mode == "code" for options in each)
 
     def _core(self, workspace: Path | None) -> list[Tool]:
         if workspace is None:
@@ -172,6 +182,8 @@ class Runtime:
         self._started = True
         await self.supervisor.start()
         try:
+            if self._has_bodies():
+                await self._launcher.prepare()
             await self.toolbox.start()
         except BaseException:
             await self.aclose()
@@ -185,6 +197,7 @@ class Runtime:
         await self.toolbox.aclose()
         await self.supervisor.aclose()
         await self.executors.aclose()
+        self._launcher.close()
         await self.providers.aclose()
 
     def scope(
@@ -220,6 +233,7 @@ class Runtime:
         model: str | None = None,
         sources: Sequence[Source] = (),
         tools_disabled: bool = False,
+        prompt: str = "",
     ) -> Run:
         """Make a run; end it with `end`.
 
@@ -229,11 +243,14 @@ class Runtime:
             model: `provider/model`, for activation per model.
             sources: Started sources of this run alone; whoever made them closes them.
             tools_disabled: The run has no tools at all (rule 2.3).
+            prompt: The user's message: tools it asks for may be shown with their schemas.
         """
         settings = RunSettings(
             scope=scope,
             options=options or self.options(scope.agent_id, model),
             policy=policy_of(self.config, scope.agent_id, sandboxed=scope.sandboxed),
+            search=tool_search_options(self.config, scope.agent_id),
+            prompt=prompt,
             sources=tuple(sources),
             tools_disabled=tools_disabled,
         )

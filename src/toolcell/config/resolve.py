@@ -1,4 +1,4 @@
-"""Owns what the tree comes to for one agent and model: rules 1.1, 1.3, 1.4 and 1.5.
+"""Owns what the tree comes to for one agent and model: rules 1.1, 1.3 to 1.5 and 10.1.
 
 Above: `app`, surface, `toolcell config get`. Below: `config.tree`, `config.code_mode`.
 """
@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from toolcell.config.code_mode import CodeModeOptions, GuestApi
+from toolcell.config.tool_search import ToolSearchOptions
 from toolcell.config.tools_tree import CodeModeSettings
 from toolcell.config.tree import AgentBase, AgentEntrySettings, Config
 
@@ -24,6 +25,8 @@ _LIMITS = (
     "search_default_limit",
     "max_search_limit",
 )
+
+_SEARCH_FIELDS = ("mode", "code_timeout_ms", "search_default_limit", "max_search_limit")
 
 
 def code_mode_options(
@@ -54,6 +57,30 @@ def code_mode_options(
         **fields,
     )
     return _search_limits_agree(options)
+
+
+def tool_search_options(
+    config: Config, agent_id: str, *, default_enabled: bool = False
+) -> ToolSearchOptions:
+    """Return the effective `tools.toolSearch` options of `agent_id` (rule 10.1).
+
+    An object turns it on unless it says `enabled: false`; an agent's own setting, field by field,
+    beats the global one. `default_enabled` is what no setting at all means.
+    """
+    entry = config.agents.entries.get(agent_id)
+    own = entry.tools.tool_search if entry is not None else None
+    layers = [layer for layer in (own, config.tools.tool_search) if layer is not None]
+    fields: dict[str, Any] = {}
+    for name in _SEARCH_FIELDS:
+        layer = next((each for each in layers if name in each.model_fields_set), None)
+        if layer is not None:
+            fields[name] = getattr(layer, name)
+    nearest = next(iter(layers), None)
+    enabled = default_enabled if nearest is None else nearest.enabled is not False
+    options = ToolSearchOptions(enabled=enabled, **fields)
+    if options.search_default_limit <= options.max_search_limit:
+        return options
+    return replace(options, search_default_limit=options.max_search_limit)
 
 
 def agent_setting(config: Config, agent_id: str, name: str) -> Any:

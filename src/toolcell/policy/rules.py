@@ -239,6 +239,19 @@ def effective(
     )
 
 
+def denies(policy: Policy, sourced: SourcedTool) -> bool:
+    """Whether a `deny` list picks this tool by name, control tool or not (BEHAVIOURS 298).
+
+    `allow` lists say nothing here: they name what is behind a control, not the control.
+    """
+    layers: tuple[ToolPolicy, ...]
+    if isinstance(policy, ToolPolicy):
+        layers = (policy,)
+    else:
+        layers = policy.layers if policy.sandbox is None else (*policy.layers, policy.sandbox)
+    return any(layer._deny.match(sourced, None) for layer in layers)
+
+
 def allows(policy: Policy, sourced: SourcedTool, shown_name: str | None = None) -> bool:
     """Whether the run may have this tool.
 

@@ -13,15 +13,18 @@ from toolcell.errors import RequestError
 from toolcell.tools.tool import SourcedTool
 
 
-def check_client_names(tools: Iterable[SourcedTool], *, mode: Literal["direct", "code"]) -> None:
+def check_client_names(
+    tools: Iterable[SourcedTool], *, mode: Literal["direct", "code", "directory"]
+) -> None:
     """Refuse client tools whose names cannot be kept apart.
 
     In code mode a client tool wins its name and the other tool is reached by its exact id; where
-    tools are sent directly, one name can only mean one tool.
+    tools are sent directly, or hidden ones are called by their exact names (`directory`), one name
+    can only mean one tool.
 
     Raises:
-        RequestError: two client tools have one name, or (direct) a client tool has the name of a
-            tool that is there.
+        RequestError: two client tools have one name, or (not in code mode) a client tool has
+            the name of a tool that is there.
     """
     tools = list(tools)
     counts = Counter(sourced.tool.name for sourced in tools if sourced.source == "client")
@@ -29,8 +32,10 @@ def check_client_names(tools: Iterable[SourcedTool], *, mode: Literal["direct", 
         if count > 1:
             message = f"tool {name!r} is given {count} times; give each tool a name of its own"
             raise RequestError(message)
-    if mode == "direct":
-        taken = {s.tool.name: s.id for s in tools if s.source == "openclaw"}
+    if mode != "code":
+        # A direct call of an exact hidden name reaches MCP tools as well (rule 10.4).
+        others = {"openclaw"} if mode == "direct" else {"openclaw", "mcp"}
+        taken = {s.tool.name: s.id for s in tools if s.source in others}
         for name in counts:
             if name in taken:
                 message = f"tool {name!r} is there already ({taken[name]}); rename yours"

@@ -6,7 +6,7 @@ Refuses to know: whether code mode is on (`activation` says), how a call runs.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
@@ -50,12 +50,17 @@ class SurfacePlan:
         visible: In the order they are sent.
         mode: `code` is enforced on the wire (rule 2.6).
         diagnostics: A sentence for each tool that was renamed or left out.
+        prompt: Text that belongs into the system prompt: the directory of Tool Search.
+        hidden: Finds a tool that is not shown by its exact name, for a model that calls it all the
+            same (rule 10.4).
         allowed_names: The names of the visible tools.
     """
 
     visible: tuple[VisibleTool, ...]
-    mode: Literal["direct", "code"]
+    mode: Literal["direct", "code", "tool-search"]
     diagnostics: tuple[str, ...] = ()
+    prompt: str = ""
+    hidden: Callable[[str], SourcedTool | None] | None = None
     _by_name: Mapping[str, VisibleTool] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -74,7 +79,12 @@ class SurfacePlan:
 
     def resolve(self, name: str) -> VisibleTool | None:
         """Return the tool a model means; surrounding whitespace is forgiven (CN-08)."""
-        return self._by_name.get(name) or self._by_name.get(name.strip())
+        trimmed = name.strip()
+        shown = self._by_name.get(name) or self._by_name.get(trimmed)
+        if shown is not None or self.hidden is None:
+            return shown
+        sourced = self.hidden(trimmed)
+        return None if sourced is None else _visible(trimmed, sourced)
 
 
 def plan_direct(tools: Iterable[SourcedTool]) -> SurfacePlan:
@@ -124,8 +134,42 @@ def plan_code_mode(
     return SurfacePlan(visible=visible, mode="code", diagnostics=diagnostics)
 
 
+def plan_tool_search(
+    controls: Sequence[SourcedTool],
+    direct: Sequence[SourcedTool],
+    *,
+    prompt: str = "",
+    hidden: Callable[[str], SourcedTool | None] | None = None,
+) -> SurfacePlan:
+    """Show the Tool Search controls, then the tools that are sent with their schemas (rule 10).
+
+    Args:
+        controls: In the order they are shown.
+        direct: Direct-only tools; in directory mode also the client's, and what a turn is given.
+        prompt: The directory.
+        hidden: See `SurfacePlan.hidden`.
+    """
+    shown, diagnostics = _named(direct)
+    taken = {control.tool.name for control in controls}
+    kept = []
+    for tool in shown:
+        if tool.name in taken:
+            lost = f"tool {tool.sourced.id!r} is not shown: tool search needs the name"
+            diagnostics = (*diagnostics, f"{lost} {tool.name!r}; rename it.")
+        else:
+            kept.append(tool)
+    visible = (*(_visible(control.tool.name, control) for control in controls), *kept)
+    return SurfacePlan(
+        visible=visible,
+        mode="tool-search",
+        diagnostics=diagnostics,
+        prompt=prompt,
+        hidden=hidden,
+    )
+
+
 def is_direct(sourced: SourcedTool, required_direct: Collection[str] = ()) -> bool:
-    """Whether a tool stays visible in code mode: trusted, and direct-only or required."""
+    """Whether a tool stays visible behind any compaction: trusted, and direct-only or required."""
     if not sourced.trusted or sourced.tool.kind is not ToolKind.ORDINARY:
         return False
     return sourced.tool.catalog_mode == "direct-only" or sourced.tool.name in required_direct

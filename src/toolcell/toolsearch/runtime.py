@@ -18,7 +18,7 @@ from toolcell.errors import CallError
 from toolcell.protocol.events import CatalogUsed
 from toolcell.protocol.sink import Sink
 from toolcell.tools.content import ToolResult
-from toolcell.tools.tool import Execute, Tool, ToolContext
+from toolcell.tools.tool import Execute, SourcedTool, Tool, ToolContext
 from toolcell.toolsearch.child.launch import Launcher
 from toolcell.toolsearch.code import CodeSeat, run_code
 from toolcell.toolsearch.controls import code_control, structured_controls
@@ -96,6 +96,11 @@ class ToolSearchRuntime:
         """
         self.visible_tools = names
         self._selection.direct = direct
+
+    def hidden(self, name: str) -> SourcedTool | None:
+        """Return the one visible hidden tool with exactly this name; never by id (rule 10.4)."""
+        entry = self._selection.named(name)
+        return None if entry is None else entry.sourced
 
     def telemetry(self) -> dict[str, Any]:
         """Return sizes and counts of the run (rule 10.7)."""

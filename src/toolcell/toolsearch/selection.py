@@ -36,8 +36,12 @@ class Selection:
         exact = self.catalog.snapshot.get(wanted) or self.catalog.snapshot.get(text)
         if exact is not None:
             return exact if self.catalog.is_visible(exact) else None
-        named = self._named(text)
-        return named[0] if len(named) == 1 else None
+        return self.named(text)
+
+    def named(self, name: str) -> Entry | None:
+        """Return the visible tool that alone has exactly this name, or None."""
+        found = self._named(name)
+        return found[0] if len(found) == 1 else None
 
     def require(self, wanted: object) -> Entry:
         """Return the tool that is meant.
