@@ -449,7 +449,7 @@ async def test_no_internal_name_is_exposed():
         ("let a=[]; for(let i=0;i<5000;i++) a=[a]; return await echo({v:a})", "nested too deeply"),
         ("return {get a(){throw new Error('getter')}}", "Error: getter"),
         (
-            "for(let i=0;i<1001;i++) setTimeout(()=>0, 200); await new Promise(()=>0)",
+            "for(let i=0;i<1001;i++) setTimeout(()=>0, 3000); await echo({v:1}); return 1",
             "timers are open",
         ),
         ("throw {message:'obj'}", 'Uncaught {"message":"obj"}'),

@@ -3,9 +3,10 @@
 import contextlib
 import time
 
+import anyio
 import pytest
 
-from toolcell.codemode.screen import MAX_SOURCE_BYTES, screen
+from toolcell.codemode.screen import MAX_SOURCE_BYTES, screen, screened
 from toolcell.codemode.screen.diagnosis import syntax_error
 from toolcell.codemode.screen.shell import shell_text
 from toolcell.errors import CellError
@@ -164,3 +165,32 @@ def test_typescript_is_named_as_such(source):
     text = syntax_error(source, "no", filename="f.js", line=1, column=1)
     assert "TypeScript-only syntax" in text
     assert "plain JavaScript" in text
+
+
+@pytest.mark.parametrize("source", ["return super.x", "return await \\u0069mport('fs')"])
+def test_what_no_typescript_compiler_would_take_either_is_not_called_typescript(source):
+    """BEHAVIOURS 89, EX-03: the advice fits the fault."""
+    text = syntax_error(source, "no", filename="f.js", line=1, column=1)
+    assert "TypeScript" not in text
+
+
+@pytest.mark.anyio
+async def test_a_long_source_is_read_while_the_event_loop_goes_on():
+    """rule 9.4, EX-18: a quarter of a mebibyte full of words to look into."""
+    source = "'require';" + "a;" * 120_000
+    began = anyio.Event()
+    ticks = 0
+
+    async def tick():
+        nonlocal ticks
+        began.set()
+        while True:
+            await anyio.sleep(0.002)
+            ticks += 1
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(tick)
+        await began.wait()
+        assert await screened(source) == source
+        assert ticks >= 3
+        group.cancel_scope.cancel()

@@ -32,7 +32,7 @@ from toolcell.codemode.journal import Journal, Journalled
 from toolcell.codemode.output import CuttingLedger, Ledger, RefusingLedger
 from toolcell.codemode.results import Failed, Outcome
 from toolcell.codemode.saved import SavedResults
-from toolcell.codemode.screen import cleaned, screen
+from toolcell.codemode.screen import cleaned, screened
 from toolcell.codemode.typescript import FILENAME as TYPESCRIPT_FILE
 from toolcell.codemode.typescript import Transform, Transformed, to_javascript
 from toolcell.codemode.view import GuestView
@@ -168,7 +168,9 @@ class CodeModeRuntime:
             asked = self._asked(arguments)
             plan = self._plan()
             typescript = await self._javascript(asked, plan.view)
-            source = self._screened(asked.code, plan.view) if typescript is None else asked.code
+            source = asked.code
+            if typescript is None:
+                source = await self._screened(source, plan.view)
             executor = self._ports.executors(self.options.executor)
             if MENTION in source:
                 plan = await self._with_declarations(plan)
@@ -224,8 +226,8 @@ class CodeModeRuntime:
             return exec_arguments(arguments, guest_api="catalog")
         return exec_arguments(arguments, guest_api="tools", languages=options.languages)
 
-    def _screened(self, source: str, view: GuestView) -> str:
-        return screen(source, shell_call=view.shell_call, search_call=view.search_call)
+    async def _screened(self, source: str, view: GuestView) -> str:
+        return await screened(source, shell_call=view.shell_call, search_call=view.search_call)
 
     async def _javascript(self, asked: ExecArguments, view: GuestView) -> Transformed | None:
         """Return a TypeScript cell as JavaScript, screened; None for a JavaScript cell.
@@ -241,9 +243,9 @@ class CodeModeRuntime:
             made = await to_javascript(cleaned(asked.code), self._ports.transform, seconds)
         except CellError as error:
             if error.phase == "input":
-                self._screened(asked.code, view)
+                await self._screened(asked.code, view)
             raise
-        return replace(made, code=self._screened(made.code, view))
+        return replace(made, code=await self._screened(made.code, view))
 
     def _plan(self) -> ImagePlan:
         """Return the image of what is visible now; the same one for as long as that stays."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from toolcell.codemode.screen.syntax import parses_as_typescript
+from toolcell.codemode.screen.syntax import only_typescript
 
 TYPESCRIPT: Final = (
     "SyntaxError at {place}: {detail}. This is TypeScript-only syntax and Code Mode accepts "
@@ -27,5 +27,5 @@ MAX_DETAIL: Final = 240
 def syntax_error(source: str, detail: str, *, filename: str, line: int, column: int) -> str:
     """Return the text for a program the engine could not parse; line and column count from 1."""
     short = " ".join(detail.split())[:MAX_DETAIL].rstrip(". ")
-    template = TYPESCRIPT if parses_as_typescript(source) else SYNTAX
+    template = TYPESCRIPT if only_typescript(source) else SYNTAX
     return template.format(place=f"{filename}:{line}:{column}", detail=short)

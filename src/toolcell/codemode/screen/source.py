@@ -4,12 +4,13 @@ Fast on purpose: a pattern over the text decides whether a tree is needed, so an
 never parsed here. Whether a program is well formed is the engine's word (`screen.diagnosis`
 explains it afterwards).
 
-Above: `codemode.runtime`. Below: the other files of this package, `errors`.
+Above: `codemode.runtime`. Below: the other files of this package, `tools.threads`, `errors`.
 Refuses to know: executors, tools.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 from toolcell.base.jsontext import utf8_length
@@ -17,9 +18,13 @@ from toolcell.codemode.screen.modules import module_access
 from toolcell.codemode.screen.shape import LONE_FUNCTION, lone_function, without_fences
 from toolcell.codemode.screen.shell import shell_text
 from toolcell.errors import CellError
+from toolcell.tools.threads import run_sync
 
 MAX_SOURCE_BYTES: Final = 256 * 1024
 """No model writes more in one call, and reading more would take time no limit counts (EX-18)."""
+
+QUICK_CHARACTERS: Final = 8192
+"""Shorter sources are read at once, in a few milliseconds whatever they hold."""
 
 TOO_LONG: Final = (
     "the cell has {size} bytes of source; at most {limit} are taken. Fetch data with a tool inside "
@@ -60,6 +65,18 @@ def cleaned(source: str) -> str:
     if size > MAX_SOURCE_BYTES:
         raise _refused(TOO_LONG.format(size=size, limit=MAX_SOURCE_BYTES))
     return without_fences(source)
+
+
+async def screened(
+    source: str, *, shell_call: str | None = None, search_call: str = "catalog.search"
+) -> str:
+    """Do what `screen` does, a long source in a thread: a hostile one takes a second to read.
+
+    Raises:
+        CellError: as `screen`.
+    """
+    work = partial(screen, source, shell_call=shell_call, search_call=search_call)
+    return work() if len(source) <= QUICK_CHARACTERS else await run_sync(work)
 
 
 def _refused(message: str) -> CellError:

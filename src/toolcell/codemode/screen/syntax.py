@@ -22,18 +22,19 @@ from toolcell.base.clock import SYSTEM_CLOCK
 _SURE_BYTES: Final = 2048
 _MAX_SECONDS: Final = 0.15
 _PIECE_BYTES: Final = 65536
+_ADVICE_CHARACTERS: Final = 65536
 
 
 @cache
-def _javascript() -> Parser:
-    return Parser(Language(tree_sitter_javascript.language()))
+def _javascript() -> Language:
+    return Language(tree_sitter_javascript.language())
 
 
 @cache
-def _typescript() -> Parser:
+def _typescript() -> Language:
     import tree_sitter_typescript  # noqa: PLC0415 - only loaded for a cell that is no JavaScript
 
-    return Parser(Language(tree_sitter_typescript.language_typescript()))
+    return Language(tree_sitter_typescript.language_typescript())
 
 
 def parse(source: str) -> Tree | None:
@@ -41,13 +42,24 @@ def parse(source: str) -> Tree | None:
     return _bounded(_javascript(), source)
 
 
-def parses_as_typescript(source: str) -> bool:
-    """Whether `source` is whole when read as TypeScript."""
-    tree = _bounded(_typescript(), source)
-    return tree is not None and not tree.root_node.has_error
+def only_typescript(source: str) -> bool:
+    """Whether `source` is whole when read as TypeScript and is not when read as JavaScript.
+
+    A grammar lets pass what an engine refuses (`super` outside a method): that is no TypeScript.
+    A long source is not read for this: it would only choose between two pieces of advice.
+    """
+    if len(source) > _ADVICE_CHARACTERS:
+        return False
+    typescript = _bounded(_typescript(), source)
+    if typescript is None or typescript.root_node.has_error:
+        return False
+    javascript = parse(source)
+    return javascript is None or javascript.root_node.has_error
 
 
-def _bounded(parser: Parser, source: str) -> Tree | None:
+def _bounded(language: Language, source: str) -> Tree | None:
+    # A parser of one's own (5 microseconds), because long sources are read in other threads.
+    parser = Parser(language)
     data = source.encode("utf-8", "replace")
     if len(data) <= _SURE_BYTES:
         return parser.parse(data)
