@@ -214,6 +214,11 @@ class Server:
                 tasks.start_soon(worker)
         return count / (time.perf_counter() - start)
 
+    def cpu(self):
+        """Return the seconds of processor time used so far."""
+        times = self.process.cpu_times()
+        return times.user + times.system
+
     async def lag(self):
         """Return the cumulative lag buckets, by upper bound in seconds."""
         text = (await self.http.get("/metrics")).text
@@ -250,45 +255,59 @@ async def latencies(quick):
 
 
 async def crowd(quick):
-    sessions, turns = 200, 2 if quick else 10
-    async with Server("code") as server:
-        await server.median("cell", 10)
-        before = await server.lag()
-        answers = []
+    """200 sessions, each with a turn every 2 seconds; 64 of them keep a suspended cell meanwhile.
 
-        async def one():
+    An idle gateway beside it shows what lag the machine gives to a process that does nothing.
+    """
+    sessions, turns = 200, 3 if quick else 12
+    async with Server("code") as server, Server("code") as idle:
+        await server.median("cell", 10)
+        before, idle_before = await server.lag(), await idle.lag()
+        cpu = server.cpu()
+        answers, done = [], 0
+
+        async def one(number):
+            nonlocal done
+            await anyio.sleep(number / sessions * 2)
             said = await server.said("park")
             if said == "refused":
                 for _ in range(turns):
+                    await anyio.sleep(2)
                     if await server.said("calls") != "done":
                         raise SystemExit("a turn of a crowd failed")
+                done += 1
+                if done == sessions - 64:
+                    await server.said("release")
             answers.append(said)
-            if answers.count("refused") == sessions - 64 and len(answers) == sessions - 64:
-                await server.said("release")
 
         start = time.perf_counter()
         async with anyio.create_task_group() as tasks:
-            for _ in range(sessions):
-                tasks.start_soon(one)
+            for number in range(sessions):
+                tasks.start_soon(one, number)
         took = time.perf_counter() - start
-        after = await server.lag()
+        used = server.cpu() - cpu
+        after, idle_after = await server.lag(), await idle.lag()
     kept, refused = answers.count("kept"), answers.count("refused")
-    show(f"{sessions} sessions at once", took * 1000)
+    made = sessions + refused * turns
+    show(f"{sessions} sessions, {made} turns", took, unit="s", cpu_seconds=round(used, 2))
     show("sessions with a suspended cell that was resumed", kept, unit="count")
     show("sessions refused cleanly", refused, unit="count")
     show("sessions with another outcome", sessions - kept - refused, 0, "count")
     show("suspended cells short of 64", 64 - kept, 0, "count")
     show("event loop lag, p99 (upper bound of its bucket)", p99(before, after), 50)
+    show("the same of an idle gateway beside it", p99(idle_before, idle_after))
 
 
 async def memory(quick):
     turns, at_once = (1500 if quick else 10_000), 32
     async with Server("code") as server:
+        cpu = server.cpu()
         rate = await server.many("cell", turns // 2, at_once)
+        each = (server.cpu() - cpu) / (turns // 2) * 1000
         middle = server.process.memory_info().rss
         await server.many("cell", turns // 2, at_once)
         end = server.process.memory_info().rss
-    show(f"turns a second, {at_once} at once", rate, unit="1/s")
+    show(f"turns a second, {at_once} at once", rate, unit="1/s", cpu_ms=round(each, 2))
     grown = (end - middle) / middle * 100
     show(f"memory grown over the second half of {turns} turns", grown, 5, "%", rss_mb=end >> 20)
 

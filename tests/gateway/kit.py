@@ -14,7 +14,7 @@ from toolcell.providers.scripted import ScriptedProvider
 from toolcell.tools.content import TextContent, ToolResult
 from toolcell.tools.tool import Tool
 
-TOKEN = "test-token-0123456789"  # noqa: S105 - of a gateway that lives for one test
+TOKEN = "test-token-0123456789"
 QUICKJS = {"enabled": True, "executor": "quickjs"}
 ANY = {"type": "object", "additionalProperties": True}
 SELECT_FILE = {

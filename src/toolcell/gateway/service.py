@@ -165,6 +165,7 @@ async def opened_service(config: Config, parts: ServiceParts) -> AsyncIterator[S
         runs = RunDesk(runtime, sessions, max_runs=limits.max_runs)
         late.sink = runs
         runtime.supervisor.start_soon(metrics.watch_lag, name="event loop lag")
+        runtime.supervisor.start_soon(_prepared, runtime, name="code mode engine")
         service = Service(
             config=config,
             token=token,
@@ -185,6 +186,23 @@ async def opened_service(config: Config, parts: ServiceParts) -> AsyncIterator[S
         finally:
             with anyio.CancelScope(shield=True):
                 await service.drained()
+
+
+async def _prepared(runtime: Runtime) -> None:
+    """Load the engines that agents use now, not in the first request.
+
+    Raises:
+        RuntimeUnavailableError: one cannot be loaded; the supervisor tells the operator, and each
+            run that needs it fails (rule 1.6).
+    """
+    for agent in agent_ids(runtime.config):
+        run = runtime.run(runtime.scope(agent_id=agent, channel="gateway"))
+        try:
+            code = run.surface().code
+            if code is not None:
+                await code.prepare()
+        finally:
+            await runtime.end(run)
 
 
 async def _shielded(runtime: Runtime) -> None:
