@@ -301,6 +301,17 @@ def test_snapshots_hold_changed_and_grown_pages_only() -> None:
             thaw(damaged, digest)
 
 
+def test_a_state_too_large_to_keep_is_counted_and_not_copied() -> None:
+    """rule 1.2, rule 3.7: a guest of a gibibyte must not cost the host another one to be refused."""
+    whole = bytes([1]) * (64 * PAGE)
+    pages = difference(lambda at, n: whole[at : at + n], len(whole), (), 4 * PAGE)
+    assert len(pages.numbers) == 64
+    assert len(pages.contents) == 4 * PAGE
+    with pytest.raises(SnapshotTooLargeError) as caught:
+        freeze(pages, bytes(32), 4 * PAGE)
+    assert caught.value.size > 64 * PAGE
+
+
 def test_the_engine_imports_its_memory_and_the_clock_only() -> None:
     """rule 9.3: no ambient authority is linked."""
     made = fence.Engine(load_engine_code(ENGINE_WASM, ModuleCache(), lambda _: None).code)

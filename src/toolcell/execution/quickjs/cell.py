@@ -154,10 +154,10 @@ class Cell:
         if watch is not None:
             watch.cancel()
 
-    def pages(self) -> Pages:
-        """Return the live guest's memory as a difference from the image."""
+    def pages(self, most: int | None = None) -> Pages:
+        """Return the live guest's memory as a difference from the image; see `difference`."""
         instance = self._require()
-        return difference(instance.read, instance.size, self.image.blocks)
+        return difference(instance.read, instance.size, self.image.blocks, most)
 
     def park(self) -> int:
         """Replace the live guest by its compressed state and return the bytes that takes.
@@ -166,7 +166,8 @@ class Cell:
             SnapshotTooLargeError: it exceeds `snapshot_bytes`.
         """
         if self._parked is None:
-            self._parked = freeze(self.pages(), self.image.digest, self.limits.snapshot_bytes)
+            limit = self.limits.snapshot_bytes
+            self._parked = freeze(self.pages(limit), self.image.digest, limit)
             self._drop_instance()
         return len(self._parked)
 

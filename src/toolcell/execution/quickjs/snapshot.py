@@ -55,11 +55,17 @@ def blocks_of(memory: bytes) -> tuple[bytes, ...]:
     return tuple(memory[at : at + BLOCK] for at in range(0, len(memory), BLOCK))
 
 
-def difference(read: Callable[[int, int], bytes], size: int, base: tuple[bytes, ...]) -> Pages:
+def difference(
+    read: Callable[[int, int], bytes],
+    size: int,
+    base: tuple[bytes, ...],
+    most: int | None = None,
+) -> Pages:
     """Compare a cell's memory with its image; memory grown since counts where it is not zero.
 
     `read(offset, length)` copies `size` bytes of memory out in blocks, which are small enough to be
-    served from the allocator's own stock.
+    served from the allocator's own stock. Contents beyond `most` bytes are counted and not copied:
+    such a difference is too large to be kept, and a copy of it might be too large to be made.
     """
     numbers = array("I")
     parts: list[bytes] = []
@@ -72,7 +78,8 @@ def difference(read: Callable[[int, int], bytes], size: int, base: tuple[bytes, 
             page = now[at : at + PAGE]
             if page != before[at : at + PAGE]:
                 numbers.append((index * BLOCK + at) // PAGE)
-                parts.append(page)
+                if most is None or len(numbers) * PAGE <= most:
+                    parts.append(page)
     return Pages(size, numbers, b"".join(parts))
 
 
@@ -91,7 +98,7 @@ def freeze(pages: Pages, image: bytes, limit: int) -> bytes:
     Raises:
         SnapshotTooLargeError: header and pages come to more than `limit` bytes.
     """
-    size = _HEADER.size + len(pages.numbers) * pages.numbers.itemsize + len(pages.contents)
+    size = _HEADER.size + len(pages.numbers) * (pages.numbers.itemsize + PAGE)
     if size > limit:
         raise SnapshotTooLargeError(size)
     packed = zstandard.ZstdCompressor(level=1).compress(pages.contents)
