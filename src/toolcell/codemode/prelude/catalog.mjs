@@ -1,11 +1,12 @@
 // The catalog API: a bare async global per tool, catalog.search, catalog.all, and handles.
-// Above: guest code. Below: kit; MCP, when it is there. A tool's global is its handle: one function.
+// Above: guest code. Below: kit; MCP, when it is there.
 // data: {"native": [[name, metadata JSON], …], "mcp": {"MCP.server.method": metadata JSON}}; a
 // metadata text is parsed when it is looked at, so that a cell pays for what it reads.
 (function catalog(kit, data) {
   "use strict";
   const { intrinsics } = kit;
-  const { parse, defineProperty, freeze, uncurryThis, apply, Proxy, WeakMap, TypeError } = intrinsics;
+  const { parse, create, getPrototypeOf, defineProperty, freeze, uncurryThis, apply, Proxy, WeakMap, TypeError } = intrinsics;
+  const { setPrototypeOf } = intrinsics.Object;
   const get = uncurryThis(WeakMap.prototype.get);
   const set = uncurryThis(WeakMap.prototype.set);
   const FIELDS = ["callableName", "toolName", "label", "description", "source", "input", "output", "apiPath"];
@@ -21,16 +22,26 @@
     return parse(text);
   }
   const accessors = [];
+  // One prototype for all globals: ten properties on each of a thousand tools would cost every image a
+  // thousand times ten definitions. A handle that was asked for has them as its own.
+  const shared = create(getPrototypeOf(function () {}));
   for (let i = 0; i < FIELDS.length; i++) {
     const field = FIELDS[i];
     accessors[i] = {
       __proto__: null, enumerable: true, configurable: false,
       get() { return metadata(this)[field]; },
     };
+    defineProperty(shared, field, accessors[i]);
   }
   const describe = { __proto__: null, value() { return kit.request("describe", [metadata(this).callableName]); } };
   const toJSON = { __proto__: null, value() { return metadata(this); } };
+  defineProperty(shared, "describe", describe);
+  defineProperty(shared, "toJSON", toJSON);
+  freeze(shared);
 
+  function caller(name) {
+    return (input) => kit.request("callValue", input === undefined ? [name] : [name, input]);
+  }
   function makeHandle(call, name, text) {
     defineProperty(call, "name", { __proto__: null, value: name });
     for (let i = 0; i < FIELDS.length; i++) defineProperty(call, FIELDS[i], accessors[i]);
@@ -39,11 +50,15 @@
     set(texts, call, text);
     return freeze(call);
   }
+  const nativeText = { __proto__: null };
   for (let i = 0; i < native.length; i++) {
     const name = native[i][0];
-    const call = (input) => kit.request("callValue", input === undefined ? [name] : [name, input]);
-    handles[name] = makeHandle(call, name, native[i][1]);
-    kit.define(name, handles[name]);
+    const call = caller(name);
+    nativeText[name] = native[i][1];
+    setPrototypeOf(call, shared);
+    defineProperty(call, "name", { __proto__: null, value: name });
+    set(texts, call, native[i][1]);
+    kit.define(name, freeze(call));
   }
   const remoteNames = intrinsics.keys(data.mcp);
   for (let i = 0; i < remoteNames.length; i++) {
@@ -51,11 +66,15 @@
     const { server, method, text } = data.mcp[name];
     remote[name] = { __proto__: null, call: MCP[server][method], text };
   }
-  // Handles of remote tools are made when one is found.
+  // Handles are made when one is asked for.
   function handleOf(name) {
-    if (handles[name] === undefined && remote[name] !== undefined) {
-      const { call, text } = remote[name];
-      handles[name] = makeHandle((...values) => apply(call, undefined, values), name, text);
+    if (handles[name] === undefined) {
+      if (nativeText[name] !== undefined) {
+        handles[name] = makeHandle(caller(name), name, nativeText[name]);
+      } else if (remote[name] !== undefined) {
+        const { call, text } = remote[name];
+        handles[name] = makeHandle((...values) => apply(call, undefined, values), name, text);
+      }
     }
     return handles[name];
   }
@@ -70,10 +89,15 @@
     }
     return freeze(found);
   }
-  const everyNative = [];
-  for (let i = 0; i < native.length; i++) everyNative[i] = handles[native[i][0]];
-  freeze(everyNative);
-  const all = () => everyNative;
+  let everyNative;
+  function all() {
+    if (everyNative === undefined) {
+      everyNative = [];
+      for (let i = 0; i < native.length; i++) everyNative[i] = handleOf(native[i][0]);
+      freeze(everyNative);
+    }
+    return everyNative;
+  }
   kit.define("catalog", freeze({ __proto__: null, search: freeze(search), all: freeze(all) }));
 
   function foreign(name) {
