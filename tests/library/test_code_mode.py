@@ -426,3 +426,24 @@ async def test_a_reranker_of_the_host_orders_the_hits():
         assert isinstance(outcome, Failed)
         assert "the search reranker failed: model not loaded" in outcome.error
         assert (await cm.exec("return 1")).value == 1
+
+
+async def test_a_node_that_is_not_there_fails_and_names_the_remedy():
+    """EX-02, rule 1.6: no other executor is tried."""
+    config = {"tools": {"codeMode": {"nodePath": "/nonexistent/node"}}}
+    async with CodeMode([add], executor="node", config=config) as cm:
+        outcome = await cm.exec("return 1")
+        assert isinstance(outcome, Failed)
+        assert outcome.code == "runtime_unavailable"
+        assert "/nonexistent/node" in outcome.error
+        assert "quickjs" not in cm.statistics()
+
+
+async def test_the_default_executor_is_node():
+    """rule 1.3, BEHAVIOURS 20."""
+    async with CodeMode([add]) as cm:
+        assert (await cm.exec("return await add({a: 1, b: 2})")).value == {"sum": 3}
+        assert "node" in cm.statistics()
+    async with CodeMode([add], guest_api="tools") as cm:
+        assert (await cm.exec("return await tools.add({a: 1, b: 2})")).value == {"sum": 3}
+        assert "quickjs" in cm.statistics()

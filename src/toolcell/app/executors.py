@@ -7,11 +7,12 @@ never another executor (rule 1.6).
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
 
 from toolcell.config.code_mode import ExecutorName
 from toolcell.errors import RuntimeUnavailableError
 from toolcell.execution.contract import Executor
-from toolcell.execution.node.executor import NodeExecutor
+from toolcell.execution.node.executor import NodeExecutor, NodeOptions
 from toolcell.execution.node.typescript import TransformOutcome
 
 QUICKJS_PLUGIN = "code-mode-quickjs"
@@ -27,7 +28,14 @@ def _quiet(_: str) -> None:
 class Executors:
     """Hands out executors by name and closes them all."""
 
-    def __init__(self, *, denied: Collection[str] = (), on_progress: Say = _quiet) -> None:
+    def __init__(
+        self,
+        *,
+        denied: Collection[str] = (),
+        node: Path | None = None,
+        on_progress: Say = _quiet,
+    ) -> None:
+        self._node_path = node
         self._denied = frozenset(denied)
         self._on_progress = on_progress
         self._made: dict[str, Executor] = {}
@@ -76,5 +84,7 @@ class Executors:
     def _node(self) -> NodeExecutor:
         made = self._made.get("node")
         if not isinstance(made, NodeExecutor):
-            made = self._made["node"] = NodeExecutor(on_progress=self._on_progress)
+            made = self._made["node"] = NodeExecutor(
+                NodeOptions(binary=self._node_path), on_progress=self._on_progress
+            )
         return made

@@ -20,6 +20,7 @@ from toolcell.app.settings import (
     approval_rules_of,
     endpoints_of,
     mcp_servers_of,
+    node_path_of,
     policy_of,
     secret_values_of,
 )
@@ -106,7 +107,11 @@ class Runtime:
         told = FanOut((*parts.sinks, *debug, *tracing(secrets), Guarded(host.sink)))
         self.sink: Sink = Masking(told, self.redactor)
         self.supervisor = Supervisor(sink=self.sink, clock=host.clock)
-        self.executors = Executors(denied=config.plugins.deny, on_progress=parts.on_progress)
+        self.executors = Executors(
+            denied=config.plugins.deny,
+            node=node_path_of(config),
+            on_progress=parts.on_progress,
+        )
         self.providers = ProviderRegistry(endpoints, watch=next(iter(debug), None))
         self._mcp = McpSource(
             servers,

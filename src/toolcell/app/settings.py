@@ -77,7 +77,8 @@ def endpoints_of(config: Config) -> dict[str, Endpoint]:
 def secrets_of(
     endpoints: Mapping[str, Endpoint], servers: Mapping[str, McpServerSettings]
 ) -> frozenset[str]:
-    """Return the values that must never be stored: keys, and what servers get in env and headers.
+    """Return the values that must never be stored: keys, and what servers get in env, headers
+    and oauth.
 
     A header such as `Bearer abc` counts as a whole and by its last word.
     """
@@ -86,6 +87,7 @@ def secrets_of(
         *(value for each in endpoints.values() for value in each.headers.values()),
         *(value for server in servers.values() for value in server.env.values()),
         *(value for server in servers.values() for value in server.headers.values()),
+        *(value for server in servers.values() for value in _oauth_secrets(server)),
     ]
     given = {value for value in texts if len(value) >= MIN_SECRET_CHARS}
     return frozenset(keys | given | {value.rpartition(" ")[2] for value in given})
@@ -125,6 +127,12 @@ def sessions_path_of(config: Config) -> Path:
     """Return the session database's path."""
     given = config.sessions.path
     return Path(given).expanduser() if given is not None else home() / "sessions.db"
+
+
+def node_path_of(config: Config) -> Path | None:
+    """Return the configured Node program, for the whole process."""
+    given = config.tools.code_mode.node_path if config.tools.code_mode is not None else None
+    return None if given is None else Path(given).expanduser()
 
 
 def workspace_of(config: Config, agent_id: str) -> Path:

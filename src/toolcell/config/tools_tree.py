@@ -21,6 +21,8 @@ class CodeModeSettings(Settings):
     """The engine: `quickjs` is the sandbox, `node` is trusted execution. Default `node`."""
     runtime: Literal["quickjs-wasi"] | None = None
     """Legacy; read as `executor: "quickjs"`. `toolcell doctor --fix` replaces it."""
+    node_path: str | None = None
+    """The Node program of the `node` executor; the one that came with toolcell when absent."""
     guest_api: Literal["catalog", "tools"] | None = None
     """What guest programs see. Default `catalog`."""
     mode: Literal["only"] = "only"
