@@ -77,10 +77,9 @@ def endpoints_of(config: Config) -> dict[str, Endpoint]:
 def secrets_of(
     endpoints: Mapping[str, Endpoint], servers: Mapping[str, McpServerSettings]
 ) -> frozenset[str]:
-    """Return the values that must never be stored: keys, and what servers get in env, headers
-    and oauth.
+    """Return the values that must never be stored: keys, and what servers get as secrets.
 
-    A header such as `Bearer abc` counts as a whole and by its last word.
+    Those are the values of `env` and `headers` and the client secret of `oauth`. A header such as `Bearer abc` counts as a whole and by its last word.
     """
     keys = {each.api_key for each in endpoints.values() if each.api_key}
     texts = [

@@ -27,11 +27,12 @@ SCOPE = RunScope(agent_id="main", session_id="s", session_key="k", run_id="r")
 QUICK = Retry(first=0.1, longest=0.4, ping=0.5)
 
 
-def fixture(*flags: str, **more: Any) -> McpServerSettings:
+def fixture(*flags: str, mark: str = "MARKED", **more: Any) -> McpServerSettings:
+    """Settings of the fixture; its children inherit the variable `mark` too."""
     return McpServerSettings(
         command=sys.executable,
         args=("-m", "toolcell.testing.mcp_fixture", *flags),
-        env={"PYTHONPATH": SRC},
+        env={"PYTHONPATH": SRC, mark: "1"},
         **more,
     )
 

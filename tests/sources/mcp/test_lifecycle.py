@@ -1,10 +1,13 @@
 """Servers that change, fail, die, hang and lie, one after another and beside good ones."""
 
+import secrets
 import subprocess
 import sys
 import time
+from contextlib import suppress
 
 import anyio
+import psutil
 import pytest
 
 from tests.sources.mcp.running import (
@@ -25,16 +28,14 @@ from toolcell.sources.mcp.source import McpSource
 pytestmark = pytest.mark.anyio
 
 
-def children() -> set[int]:
-    """The pids of this process's live descendants, and of their sessions' orphans."""
-    found = subprocess.run(
-        ["ps", "-eo", "pid=,args="], capture_output=True, text=True, check=True
-    ).stdout
-    return {
-        int(line.split()[0])
-        for line in found.splitlines()
-        if "toolcell.testing.mcp_fixture" in line or "time.sleep(600)" in line
-    }
+def children(marker: str) -> set[int]:
+    """The pids of the live processes, and of their children, that were given this variable."""
+    found = set()
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            if marker in process.environ() and process.status() != psutil.STATUS_ZOMBIE:
+                found.add(process.pid)
+    return found
 
 
 async def test_a_stale_first_listing_is_never_shown() -> None:
@@ -231,23 +232,24 @@ async def test_odd_tools_are_named_for_doctor() -> None:
 
 async def test_every_child_process_ends_even_deaf_ones_and_grandchildren() -> None:
     """Issue 4, part 1: a clean end of every child process, in bounded time."""
-    before = children()
-    async with running({"deaf": fixture("--deaf"), "good": fixture()}) as mcp:
+    mark = f"MARK_{secrets.token_hex(8)}"
+    servers = {"deaf": fixture("--deaf", mark=mark), "good": fixture(mark=mark)}
+    async with running(servers) as mcp:
         assert len(mcp.ids) > 20
-        assert len(children() - before) == 3
+        assert len(children(mark)) == 3
         began = time.perf_counter()
     assert time.perf_counter() - began < 10
-    assert children() - before == set()
+    assert children(mark) == set()
     assert all(each.state == "stopped" for each in mcp.source.status())
 
 
 async def test_cancelling_the_runtime_ends_the_children_too() -> None:
     """DESIGN concurrency: connections are children of the one task group."""
-    before = children()
+    mark = f"MARK_{secrets.token_hex(8)}"
     with anyio.move_on_after(20):
         async with anyio.create_task_group() as group:
             source = McpSource(
-                {"a": fixture(), "b": fixture("--mute")},
+                {"a": fixture(mark=mark), "b": fixture("--mute", mark=mark)},
                 spawner=GroupSpawner(group),
                 sink=Events(),
                 clock=SYSTEM_CLOCK,
@@ -256,8 +258,9 @@ async def test_cancelling_the_runtime_ends_the_children_too() -> None:
             group.start_soon(source.start)
             while "mcp:a:echo" not in [tool.id for tool in source.tools()]:  # noqa: ASYNC110
                 await anyio.sleep(0.02)
+            assert len(children(mark)) == 2
             group.cancel_scope.cancel()
-    assert children() - before == set()
+    assert children(mark) == set()
 
 
 async def test_closing_twice_and_closing_what_never_started_is_fine() -> None:
