@@ -252,7 +252,7 @@ def test_shuffling_never_changes_a_name():
     tools += [mcp(server, name) for server in ("a-b", "a_b") for name in ("x-y", "x_y", "X Y")]
     expected = callable_names(tools).by_id, provider_names(tools).by_id
     for seed in range(20):
-        random.Random(seed).shuffle(tools)  # noqa: S311 - order, not secrets
+        random.Random(seed).shuffle(tools)
         assert (callable_names(tools).by_id, provider_names(tools).by_id) == expected
 
 

@@ -142,7 +142,7 @@ def test_equal_sets_give_equal_bytes_within_the_budget(api, budget):
     assert len(text) <= budget
     assert lines(text) or budget == 300
     for seed in range(3):
-        random.Random(seed).shuffle(tools)  # noqa: S311 - order, not secrets
+        random.Random(seed).shuffle(tools)
         assert index(tools, api, budget) == text
 
 

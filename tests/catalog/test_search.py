@@ -235,7 +235,7 @@ def test_ranking_depends_neither_on_order_nor_on_hidden_tools():
     tools = [core(f"tool_{i:03}", "harvest corn") for i in range(200)]
     expected = found(tools, "harvest", 200)
     for seed in range(5):
-        random.Random(seed).shuffle(tools)  # noqa: S311 - order, not secrets
+        random.Random(seed).shuffle(tools)
         assert found(tools, "harvest", 200) == expected
     denied = {f"tool_{i:03}" for i in range(0, 200, 4)}
     shown = found(tools, "harvest", 200, visible=lambda entry: entry.name not in denied)

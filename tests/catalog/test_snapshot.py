@@ -163,7 +163,7 @@ def test_equal_sets_give_equal_snapshots_in_any_order():
     expected = CatalogSnapshot.build(tools)
     shape = [(e.id, e.callable_name, e.mcp_path) for e in expected.entries]
     for seed in range(10):
-        random.Random(seed).shuffle(tools)  # noqa: S311 - order, not secrets
+        random.Random(seed).shuffle(tools)
         other = CatalogSnapshot.build(tools)
         assert [(e.id, e.callable_name, e.mcp_path) for e in other.entries] == shape
         assert other.key == expected.key

@@ -184,7 +184,7 @@ def test_declarations_are_printed(toolcell, listing):
     code, out, _ = toolcell("tools", "dts", "mcp/github.d.ts", "--catalog", listing)
     assert "declare namespace MCP.github {" in out
     assert "function createIssue(input?: {" in out
-    code, out, err = toolcell("tools", "dts", "mcp/../x.d.ts", "--catalog", listing)
+    code, out, _ = toolcell("tools", "dts", "mcp/../x.d.ts", "--catalog", listing)
     assert (code, out) == (1, "")
 
 

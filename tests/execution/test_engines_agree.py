@@ -33,7 +33,7 @@ class Grammar:
     """Draws programs."""
 
     def __init__(self, seed):
-        self.random = random.Random(seed)  # noqa: S311 - a fixed seed, not a secret
+        self.random = random.Random(seed)
 
     def one(self, *choices):
         return self.random.choice(choices)
@@ -48,7 +48,7 @@ class Grammar:
         )
         if depth <= 0:
             return self.one(*leaf)()
-        inner = lambda: self.value(depth - 1)  # noqa: E731 - short for what follows
+        inner = lambda: self.value(depth - 1)
         return self.one(
             *leaf,
             lambda: f"[{inner()}, {inner()}]",

@@ -302,7 +302,7 @@ def test_snapshots_hold_changed_and_grown_pages_only() -> None:
 
 
 def test_a_state_too_large_to_keep_is_counted_and_not_copied() -> None:
-    """rule 1.2, rule 3.7: a guest of a gibibyte must not cost the host another one to be refused."""
+    """rule 1.2, rule 3.7: a gibibyte of guest must not cost the host another one."""
     whole = bytes([1]) * (64 * PAGE)
     pages = difference(lambda at, n: whole[at : at + n], len(whole), (), 4 * PAGE)
     assert len(pages.numbers) == 64

@@ -79,7 +79,8 @@ def secrets_of(
 ) -> frozenset[str]:
     """Return the values that must never be stored: keys, and what servers get as secrets.
 
-    Those are the values of `env` and `headers` and the client secret of `oauth`. A header such as `Bearer abc` counts as a whole and by its last word.
+    Those are the values of `env` and `headers` and the client secret of `oauth`. A header such as
+    `Bearer abc` counts as a whole and by its last word.
     """
     keys = {each.api_key for each in endpoints.values() if each.api_key}
     texts = [
