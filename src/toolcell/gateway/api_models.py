@@ -10,13 +10,16 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
+from toolcell.gateway.bodies import SESSION_PATTERN
 from toolcell.gateway.live import LiveRun
 
 
 class ApiBody(BaseModel):
     """The base: camelCase keys, no others."""
 
-    model_config = ConfigDict(extra="forbid", alias_generator=to_camel, populate_by_name=True)
+    model_config = ConfigDict(
+        extra="forbid", alias_generator=to_camel, populate_by_name=True, strict=True
+    )
 
 
 class RunBody(ApiBody):
@@ -26,7 +29,7 @@ class RunBody(ApiBody):
     """What the user says."""
     agent: str | None = Field(default=None, max_length=256)
     """The agent; `main` when absent."""
-    session: str | None = None
+    session: str | None = Field(default=None, pattern=f"^{SESSION_PATTERN}$")
     """The session to go on with; a new one when absent."""
     model: str | None = Field(default=None, max_length=256)
     """`provider/model`, instead of the agent's own."""

@@ -5,7 +5,7 @@ Above: `server`, tests. Below: the routes. Refuses to know: sockets.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from functools import wraps
 
 from starlette.applications import Starlette
@@ -45,18 +45,33 @@ def gateway_app(service: Service) -> Starlette:
         draining=lambda: service.runs.draining,
         seen=service.metrics.request,
     )
-    routes = []
+    by_path: dict[str, dict[str, Handler]] = {}
     for operation in OPERATIONS:
         handler: Handler = next(
             found for room in rooms if (found := getattr(room, operation.name, None)) is not None
         )
         path = operation.path.replace("{model}", "{model:path}")
-        routes.append(Route(path, _bordered(service, handler), methods=[operation.method.upper()]))
+        by_path.setdefault(path, {})[operation.method.upper()] = _bordered(service, handler)
+    routes = [
+        Route(path, _by_method(handlers), methods=list(handlers))
+        for path, handlers in by_path.items()
+    ]
     return Starlette(
         routes=routes,
         middleware=[Middleware(Guard, ports)],
         exception_handlers={HTTPException: _no_route},
     )
+
+
+def _by_method(handlers: Mapping[str, Handler]) -> Handler:
+    """Return the one handler of a path, so that a 405 names all of its methods."""
+
+    async def dispatched(request: Request) -> Response:
+        method = "GET" if request.method == "HEAD" else request.method
+        handler = request.scope["endpoint"] = handlers[method]
+        return await handler(request)
+
+    return dispatched
 
 
 def _bordered(service: Service, handler: Handler) -> Handler:

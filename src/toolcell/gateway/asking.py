@@ -22,7 +22,7 @@ DEFAULT_APP: Final = "app"
 class Wire(BaseModel):
     """The base of request bodies: what is not read is let be, as clients send much else."""
 
-    model_config = ConfigDict(extra="allow")
+    model_config = ConfigDict(extra="allow", strict=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

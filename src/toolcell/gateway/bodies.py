@@ -20,7 +20,8 @@ from toolcell.gateway.faults import ApiError, invalid
 READ_SECONDS: Final = 30.0
 """How long a client may take to send its body."""
 MAX_ERRORS_SHOWN: Final = 3
-SESSION_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}")
+SESSION_PATTERN: Final = "[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}"
+_SESSION_ID: Final = re.compile(SESSION_PATTERN)
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -73,7 +74,7 @@ def session_id(given: str | None, *, param: str) -> str | None:
     Raises:
         ApiError: 400: it has other characters, or more than 128.
     """
-    if given is None or SESSION_ID.fullmatch(given):
+    if given is None or _SESSION_ID.fullmatch(given):
         return given
     message = "a session id has 1 to 128 letters, digits, and . _ : @ -"
     raise invalid(message, param=param)

@@ -14,6 +14,7 @@ from pydantic.json_schema import models_json_schema
 
 from toolcell.base.version import VERSION
 from toolcell.gateway.api_models import ApprovalBody, RunBody
+from toolcell.gateway.bodies import SESSION_PATTERN
 from toolcell.gateway.chat_request import ChatRequest
 from toolcell.gateway.responses_request import ResponsesRequest
 
@@ -27,7 +28,7 @@ _MODELS: Final[tuple[type[BaseModel], ...]] = (
 _TEXT: Final = {"type": "string"}
 _NUMBER: Final = {"type": "number"}
 _WHOLE: Final = {"type": "integer", "minimum": 0, "maximum": 10**18 - 1}
-_SESSION: Final = {"type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}$"}
+_SESSION: Final = {"type": "string", "pattern": f"^{SESSION_PATTERN}$"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +45,7 @@ class Operation:
         body: The model of its body.
         query: Query parameters and their schemas.
         open: Needs no token.
+        streams: The answer may be a stream of events instead.
     """
 
     method: Literal["get", "post"]
@@ -55,6 +57,7 @@ class Operation:
     body: type[BaseModel] | None = None
     query: Mapping[str, Mapping[str, Any]] | None = None
     open: bool = False
+    streams: bool = False
 
 
 def _object(**properties: Mapping[str, Any]) -> dict[str, Any]:
@@ -78,7 +81,12 @@ _RUN: Final = _object(
 )
 _APPROVAL: Final = _object(id=_TEXT, toolId=_TEXT, arguments={"type": "object"}, reason=_TEXT)
 _TURN_ERRORS: Final = (400, 404, 408, 409, 413, 415, 502)
-_STREAM: Final[tuple[str, Mapping[str, Any]]] = ("text/event-stream", _TEXT)
+_EVENT: Final = {
+    "type": "object",
+    "properties": {"id": _TEXT, "event": _TEXT, "data": _TEXT},
+    "required": ["data"],
+}
+_STREAM: Final[tuple[str, Mapping[str, Any]]] = ("text/event-stream", _EVENT)
 _LIMIT: Final = {"limit": _WHOLE}
 
 OPERATIONS: Final[tuple[Operation, ...]] = (
@@ -90,6 +98,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         body=ChatRequest,
         answers=_json(_object(id=_TEXT, choices=_list({"type": "object"}))),
         errors=_TURN_ERRORS,
+        streams=True,
     ),
     Operation(
         method="post",
@@ -99,6 +108,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         body=ResponsesRequest,
         answers=_json(_object(id=_TEXT, output=_list({"type": "object"}))),
         errors=_TURN_ERRORS,
+        streams=True,
     ),
     Operation(
         method="get",
@@ -296,6 +306,8 @@ def _described(operation: Operation) -> dict[str, Any]:
     if operation.body is not None:
         schema = {"$ref": _REF.format(model=operation.body.__name__)}
         own["requestBody"] = {"required": True, "content": {"application/json": {"schema": schema}}}
+    if operation.streams:
+        own["responses"]["200"]["content"]["text/event-stream"] = {"schema": _EVENT}
     if operation.open:
         own["security"] = []
         own["responses"]["503"] = own["responses"]["200"]
