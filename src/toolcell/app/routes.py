@@ -22,6 +22,7 @@ from toolcell.app.settings import model_options_of
 from toolcell.errors import ProviderError
 from toolcell.protocol.events import Diagnostic
 from toolcell.protocol.scope import RunScope
+from toolcell.providers.request_options import options_for
 from toolcell.sources.contract import Source
 from toolcell.surface.plan import SurfacePlan
 
@@ -34,7 +35,8 @@ class RunExtras:
     """What a caller brings along for one run.
 
     Attributes:
-        options: Further keys of the model request; they win over the model's own.
+        options: Further keys of the model request, in the words of Chat Completions; each model
+            gets them in those of its own wire, and they win over its configured ones.
         sources: Tools of this run alone.
         tools_disabled: The run has no tools (rule 2.3).
         prompt: What the user says; set by `converse`.
@@ -100,7 +102,7 @@ class Routes:
             plan=self._plan(run),
             call_tool=run.invoke,
             provider_id=ref.provider_id,
-            options={**model_options_of(self._runtime.config, name), **extras.options},
+            options={**model_options_of(self._runtime.config, name), **self._options(name)},
         )
 
     def fallback(self, error: ProviderError) -> Route | None:
@@ -133,6 +135,13 @@ class Routes:
         with anyio.CancelScope(shield=True):
             while self._runs:
                 await self._runtime.end(self._runs.pop())
+
+    def _options(self, name: str) -> Mapping[str, Any]:
+        if not self._extras.options:
+            return {}
+        provider = self._runtime.config.models.providers.get(name.partition("/")[0])
+        api = provider.api if provider is not None else "openai-chat"
+        return options_for(api, self._extras.options)
 
     def _plan(self, run: Run) -> PlanSurface:
         before = self._extras.before_model
