@@ -1,7 +1,7 @@
 """Owns saying a client's options in the words of each wire.
 
-Clients speak Chat Completions; the model behind an agent may not. What a wire has no word for is left
-out, as other endpoints do that take one vendor's requests for another's models.
+Clients speak Chat Completions; the model behind an agent may not. What a wire has no word for is
+left out, as other endpoints do that take one vendor's requests for another's models.
 
 Above: `app.routes`. Below: nothing. Refuses to know: who the client is.
 """
