@@ -430,10 +430,8 @@ async def test_a_malformed_message_is_ignored(line):
     async def answer(method, args):
         asked.append((method, args))
 
-    program = f"const fs = require('fs'); fs.writeSync(1, {json.dumps(line)} + '\\n');" + (
-        'fs.writeSync(1, \'{"type":"done","value":1}\\n\');'
-        'fs.writeSync(1, \'{"type":"done","value":2}\\n\')'
-    )
+    lines = [line, '{"type":"done","value":1}', '{"type":"done","value":2}']
+    program = f"require('fs').writeSync(1, {json.dumps(lines)}.join('\\n') + '\\n')"
     launcher = Launcher()
     await launcher.prepare()
     try:
