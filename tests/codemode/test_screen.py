@@ -147,7 +147,7 @@ def test_a_small_cell_takes_no_time():
 
 def test_a_syntax_error_says_where_and_what_to_do():
     """BEHAVIOURS 86: the text to the letter, the detail bounded."""
-    text = syntax_error("const b = ;", "bad " * 200, filename="f.js", line=2, column=11)
+    text = syntax_error("const b = ;", "bad " * 200, place="f.js:2:11", takes_typescript=False)
     assert text.startswith("SyntaxError at f.js:2:11: bad bad")
     assert text.endswith(
         ". No tools were dispatched; correct the JavaScript source and submit it again."
@@ -162,7 +162,7 @@ def test_a_syntax_error_says_where_and_what_to_do():
 )  # fmt: skip
 def test_typescript_is_named_as_such(source):
     """BEHAVIOURS 89."""
-    text = syntax_error(source, "no", filename="f.js", line=1, column=1)
+    text = syntax_error(source, "no", place="f.js:1:1", takes_typescript=False)
     assert "TypeScript-only syntax" in text
     assert "plain JavaScript" in text
 
@@ -170,7 +170,7 @@ def test_typescript_is_named_as_such(source):
 @pytest.mark.parametrize("source", ["return super.x", "return await \\u0069mport('fs')"])
 def test_what_no_typescript_compiler_would_take_either_is_not_called_typescript(source):
     """BEHAVIOURS 89, EX-03: the advice fits the fault."""
-    text = syntax_error(source, "no", filename="f.js", line=1, column=1)
+    text = syntax_error(source, "no", place="f.js:1:1", takes_typescript=False)
     assert "TypeScript" not in text
 
 

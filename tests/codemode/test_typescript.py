@@ -114,3 +114,11 @@ async def test_without_a_transformer_typescript_fails_and_javascript_does_not(
         assert transform.asked == 1
         assert (await run(cm, "return 2", "javascript"))["value"] == 2
         assert transform.asked == 1
+
+
+async def test_types_in_a_javascript_cell_are_told_what_to_set(executor):
+    """BEHAVIOURS 89: with the tools API a cell may say that it is TypeScript."""
+    async with code_mode(executor) as cm:
+        failed = await run(cm, "const n: number = 1; return n", "javascript")
+        assert failed["code"] == "invalid_input"
+        assert 'language: "typescript"' in failed["error"]

@@ -447,3 +447,17 @@ async def test_the_default_executor_is_node():
     async with CodeMode([add], guest_api="tools") as cm:
         assert (await cm.exec("return await tools.add({a: 1, b: 2})")).value == {"sum": 3}
         assert "quickjs" in cm.statistics()
+
+
+async def test_an_ended_session_gives_its_cells_up():
+    """rule 3.8: dropped on session end."""
+    async with code_mode() as cm:
+        session = cm.session("short")
+        parked = await session.exec("await yield_control(); return 1")
+        await cm.end_session("short")
+        await cm.end_session("never-was")
+        with pytest.raises(ToolcellError):
+            await session.wait(parked.cell_id)
+        again = await cm.session("short").wait(parked.cell_id)
+        assert isinstance(again, Failed)
+        assert cm.statistics()["continuations"]["parked"] == 0

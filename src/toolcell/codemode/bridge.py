@@ -23,6 +23,8 @@ from toolcell.codemode.extensions.contract import (
     Calling,
     CellContext,
     Handler,
+    Place,
+    Queueing,
     Sleeping,
     Yielding,
 )
@@ -110,11 +112,17 @@ class Bridge:
         """Whether the program asked to be parked."""
         return any(isinstance(item.handler, Yielding) for item in self._open.values())
 
+    @property
+    def only_queued(self) -> bool:
+        """Whether all it waits for stands in queues of their own: children, not tool calls."""
+        waits = [i for i in self._open.values() if not isinstance(i.handler, Yielding)]
+        return bool(waits) and all(isinstance(item.handler, Queueing) for item in waits)
+
     def pending(self) -> tuple[dict[str, str], ...]:
         """Return unsettled requests other than yields as `{id, method}` (BEHAVIOURS 138)."""
         return tuple(
-            {"id": f"bridge:{item.request.method}:{number}", "method": item.request.method}
-            for number, item in sorted(self._open.items())
+            {"id": _location(item.request), "method": item.request.method}
+            for _, item in sorted(self._open.items())
             if not isinstance(item.handler, Yielding)
         )
 
@@ -145,6 +153,8 @@ class Bridge:
                         continue
                     self.dispatched = True
                     self._queue.append(opened)
+                case Queueing(enter):
+                    self._enter(opened, enter)
                 case Sleeping(seconds):
                     self._sleep(opened, seconds(opened.arguments))
                 case Yielding():
@@ -237,6 +247,16 @@ class Bridge:
             return True
         return False
 
+    def _enter(self, item: _Open, enter: Callable[[list[Any], CellContext, str], Place]) -> None:
+        try:
+            place = enter(item.arguments, self._cell, _location(item.request))
+        except CallError as error:
+            self._settle(item, self._refusal(item.request, error))
+            self.refused_at_once = True
+            return
+        self.dispatched = True
+        self._start(self._run_place, item, place)
+
     def _answer_now(self, item: _Open) -> None:
         if not isinstance(item.handler, Answering):
             return
@@ -281,19 +301,29 @@ class Bridge:
             self._sleeping -= 1
             self._task_over(item)
 
+    async def _run_place(self, item: _Open, place: Place) -> None:
+        try:
+            with anyio.CancelScope() as item.scope:
+                if item.dropped:
+                    item.scope.cancel()  # the place must hear of it, even if it never ran
+                await self._settled_by(item, place)
+        finally:
+            self._task_over(item)
+
     async def _run_call(self, item: _Open) -> None:
         try:
             with anyio.CancelScope() as item.scope:
                 if not item.dropped and isinstance(item.handler, Calling):
-                    await self._call(item, item.handler)
+                    run = item.handler.run
+                    await self._settled_by(item, lambda: run(item.arguments, self._cell))
         finally:
             self._in_flight -= 1
             self._task_over(item)
             self._fill_slots()
 
-    async def _call(self, item: _Open, handler: Calling) -> None:
+    async def _settled_by(self, item: _Open, answer: Place) -> None:
         try:
-            text = await handler.run(item.arguments, self._cell)
+            text = await answer()
         except CallError as error:
             self._settle(item, self._refusal(item.request, error))
         except Exception:

@@ -47,6 +47,8 @@ _LAST_MOMENT: Final = 0.02
 # How much longer than its budget an executor may take to report before the cell is given up.
 _GRACE_SECONDS: Final = 1.0
 _LINES_AT_ONCE: Final = 256
+# Child agents take longer than tools: a cell parked on nothing else lives this many TTLs.
+_CHILD_WINDOWS: Final = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +67,7 @@ class CellPlan:
     slots: int
     inbox_bytes: int
     show_aborted: bool = True
+    takes_typescript: bool = False
     remap: Callable[[str], str] | None = None
     replay_id: str | None = None
 
@@ -272,7 +275,8 @@ class Cell:
             return self._failed(self._verdict(size))
         self.bytes_at_rest = size
         reply = self._ledger.reply()
-        self._ports.store.park(self, self.plan.ttl_seconds)
+        windows = _CHILD_WINDOWS if self._bridge.only_queued else 1
+        self._ports.store.park(self, self.plan.ttl_seconds * windows)
         return Waiting(
             cell_id=self.cell_id,
             reason=reason,
@@ -335,6 +339,7 @@ class Cell:
             timeout_ms=self.plan.timeout_ms,
             memory_bytes=limits.memory_bytes,
             snapshot_bytes=limits.snapshot_bytes,
+            takes_typescript=self.plan.takes_typescript,
         )
         found = verdict(
             fault, program=self.plan.program, bounds=bounds, refusals=self._bridge.refusals

@@ -67,6 +67,7 @@ class Bounds:
     timeout_ms: int
     memory_bytes: int
     snapshot_bytes: int
+    takes_typescript: bool = False
 
 
 def verdict(
@@ -76,7 +77,9 @@ def verdict(
     if fault.kind == "error":
         return _uncaught(fault.error, refusals)
     if fault.kind == "syntax":
-        return Verdict(error=_syntax(fault.error, program), code="invalid_input", phase="input")
+        return Verdict(
+            error=_syntax(fault.error, program, bounds), code="invalid_input", phase="input"
+        )
     template, code, phase = _OF_KIND[fault.kind]
     text = template.format(
         timeout=bounds.timeout_ms,
@@ -105,11 +108,10 @@ def _text(error: GuestError) -> str:
     return f"{head}\n{stack}" if stack else head
 
 
-def _syntax(error: GuestError, program: Program) -> str:
+def _syntax(error: GuestError, program: Program, bounds: Bounds) -> str:
     return syntax_error(
         program.source,
         error.message,
-        filename=program.filename,
-        line=error.line or 1,
-        column=error.column or 1,
+        place=f"{program.filename}:{error.line or 1}:{error.column or 1}",
+        takes_typescript=bounds.takes_typescript,
     )

@@ -104,8 +104,9 @@ class CodeModeRuntime:
         self._catalog = catalog
         self._ports = ports
         own = (RunNamespaces(catalog.scope).extension(), *extra)
-        self._extensions = (*guest_api(options, ports.declarations), *own)
-        self._declaring = (*guest_api(options, ports.declarations, with_files=True), *own)
+        shelf = ports.declarations
+        self._extensions = (*guest_api(options, shelf, own), *own)
+        self._declaring = (*guest_api(options, shelf, own, with_files=True), *own)
         self._handlers: dict[str, Handler] = {}
         for extension in self._extensions:
             self._handlers.update(extension.handlers)
@@ -273,6 +274,7 @@ class CodeModeRuntime:
     ) -> Cell:
         options, scope = self.options, self._catalog.scope
         seconds = options.timeout_ms / 1000
+        replay = "cm_replay_" + digest(scope.session_id, scope.run_id, call_id, asked.code)
         context = CellContext(
             catalog=self._catalog,
             view=plan.view,
@@ -282,6 +284,7 @@ class CodeModeRuntime:
             parent_id=call_id,
             budget=CellBudget(seconds, clock=self._ports.clock),
             restart_safe=asked.restart_safe,
+            replay_id=replay if asked.restart_safe else None,
             # The declaration files of remote servers are remote text (rule 4.9).
             untrusted=MENTION in asked.code and bool(plan.view.servers),
         )
@@ -301,7 +304,8 @@ class CodeModeRuntime:
             slots=options.max_pending_tool_calls,
             inbox_bytes=options.inbox_bytes,
             show_aborted=options.guest_api == "catalog",
-            replay_id="cm_replay_" + digest(scope.session_id, scope.run_id, call_id, asked.code),
+            takes_typescript=options.guest_api == "tools" and "typescript" in options.languages,
+            replay_id=replay,
         )
         ports = CellPorts(
             clock=self._ports.clock,

@@ -147,6 +147,13 @@ class CodeMode(CodeModeSession):
             found._run = self._new_run(session_id)
         return found
 
+    async def end_session(self, session_id: str) -> None:
+        """End a session: its parked cells and saved results are gone. Unknown ids are ignored."""
+        ended = self._sessions.pop(session_id, None)
+        if ended is not None and ended._run is not None:
+            run, ended._run = ended._run, None
+            await self._runtime.end(run)
+
     async def prepare(self) -> None:
         """Load the engine and make the catalog's image now, not in the first cell.
 

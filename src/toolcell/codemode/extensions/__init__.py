@@ -14,13 +14,18 @@ __all__ = ["DeclarationShelf", "GuestExtension", "guest_api"]
 
 
 def guest_api(
-    options: CodeModeOptions, declarations: DeclarationShelf, *, with_files: bool = False
+    options: CodeModeOptions,
+    declarations: DeclarationShelf,
+    others: tuple[GuestExtension, ...] = (),
+    *,
+    with_files: bool = False,
 ) -> tuple[GuestExtension, ...]:
     """Return the extensions of the guest API in use, in the order they are installed.
 
     Args:
         options: Which API, and its limits.
         declarations: Where the declaration files of the views are kept.
+        others: Extensions that stand beside them; theirs are declared too.
         with_files: Whether the image carries them: for programs that mention `API`.
     """
     catalog = options.guest_api == "catalog"
@@ -32,6 +37,6 @@ def guest_api(
         timers_extension(),
         encoding_extension(),
         mcp_extension(),
-        api_extension(declarations, with_files=with_files),
+        api_extension(declarations, others, with_files=with_files),
     )
     return (*shared, catalog_extension(), results_extension()) if catalog else (*shared, tools)

@@ -10,6 +10,8 @@ Above: the sets of guest APIs. Below: `declarations`. No bridge or tool call is 
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 import anyio.to_thread
@@ -44,9 +46,13 @@ class DeclarationShelf:
         found = self._kept.get(view)
         return self._keep(view, api_files(view)) if found is None else found
 
-    def data(self, view: GuestView) -> Json:
-        """Return the image data of a program that mentions `API`."""
-        return [{**file.listed(), "content": file.content} for file in self.files(view)]
+    def data_with(
+        self, view: GuestView, declared: tuple[Callable[[GuestView], Mapping[str, str]], ...]
+    ) -> Json:
+        """Return the image data with the files that other extensions declare."""
+        more = [ApiFile(path, path, text) for d in declared for path, text in d(view).items()]
+        files = (*self.files(view), *more)
+        return [{**file.listed(), "content": file.content} for file in files]
 
     def _keep(self, view: GuestView, files: tuple[ApiFile, ...]) -> tuple[ApiFile, ...]:
         self._kept[view] = files
@@ -55,21 +61,41 @@ class DeclarationShelf:
         return files
 
 
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """Makes the image data of a program that mentions `API`; equal ones make equal images."""
+
+    shelf: DeclarationShelf
+    declared: tuple[Callable[[GuestView], Mapping[str, str]], ...]
+
+    def __call__(self, view: GuestView) -> Json:
+        return self.shelf.data_with(view, self.declared)
+
+
 def _no_files(_view: GuestView) -> Json:
     return None
 
 
-def api_extension(shelf: DeclarationShelf, *, with_files: bool) -> GuestExtension:
-    """Return the extension, for programs that mention `API` or for all others."""
+def api_extension(
+    shelf: DeclarationShelf, others: tuple[GuestExtension, ...] = (), *, with_files: bool
+) -> GuestExtension:
+    """Return the extension, for programs that mention `API` or for all others.
+
+    Args:
+        shelf: Where the files of the views are kept.
+        others: Further extensions, whose declarations are files too.
+        with_files: Whether the image carries them.
+    """
+    table = _Table(shelf, tuple(each.declarations for each in others if each.declarations))
 
     def answer(_arguments: list[Any], cell: CellContext) -> Json:
         cell.untrusted = cell.untrusted or bool(cell.view.servers)
-        return shelf.data(cell.view)
+        return table(cell.view)
 
     return GuestExtension(
         name="api",
         script=prelude("api"),
-        data=shelf.data if with_files else _no_files,
+        data=table if with_files else _no_files,
         handlers={"api.files": Answering(answer)},
         prompt=_prompt,
     )

@@ -94,6 +94,7 @@ class CellContext:
         parent_id: The `exec` call; nested calls name it even after a resume (BEHAVIOURS 165).
         budget: Handed to calls, so that an open approval pauses it.
         restart_safe: Only replay-safe tools may be called (rule 3.13).
+        replay_id: Equal for the same restart-safe cell run again; None for other cells.
         on_update: Gets the progress of nested calls (BEHAVIOURS 167); None when nobody listens.
         untrusted: Whether anything from the network reached the cell (rule 4.9).
     """
@@ -106,6 +107,7 @@ class CellContext:
     parent_id: str
     budget: Deadline
     restart_safe: bool = False
+    replay_id: str | None = None
     on_update: Callable[[Any], None] | None = None
     untrusted: bool = False
 
@@ -141,6 +143,21 @@ class Calling:
     check: Callable[[list[Any], CellContext], None] = _nothing_to_refuse
 
 
+Place: TypeAlias = Callable[[], Awaitable[str]]
+"""A place in a queue: awaited until its turn came and it is over, it gives JSON text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Queueing:
+    """Waits in a queue of its own, outside the cell's slots and their queue (rule 11.2).
+
+    `enter(arguments, cell, request_id)` takes the place at once, in the order of the requests; it
+    may raise CallError. Cancelling the place gives it up.
+    """
+
+    enter: Callable[[list[Any], CellContext, str], Place]
+
+
 @dataclass(frozen=True, slots=True)
 class Sleeping:
     """Answered with null after `seconds(arguments)`; takes no slot and may be withdrawn."""
@@ -159,7 +176,7 @@ def _no_data(_view: GuestView) -> Json:
     return None
 
 
-Handler: TypeAlias = Answering | Calling | Sleeping | Yielding
+Handler: TypeAlias = Answering | Calling | Queueing | Sleeping | Yielding
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,7 +190,7 @@ class GuestExtension:
         start: Makes its values for one cell, where it has such; None for none.
         handlers: How the host answers the requests its script makes, by method.
         prompt: A hint for the description of `exec`, given what is visible; None for none.
-        declarations: Virtual `.d.ts` files by path, given what is visible.
+        declarations: Virtual `.d.ts` files by path, given what is visible; None for none.
     """
 
     name: str
@@ -182,4 +199,4 @@ class GuestExtension:
     start: Callable[[CellContext], Json] | None = None
     handlers: Mapping[str, Handler] = field(default_factory=dict)
     prompt: Callable[[GuestView], str | None] = field(default=lambda _view: None)
-    declarations: Callable[[GuestView], Mapping[str, str]] = field(default=lambda _view: {})
+    declarations: Callable[[GuestView], Mapping[str, str]] | None = None

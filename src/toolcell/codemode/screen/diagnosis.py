@@ -17,6 +17,10 @@ TYPESCRIPT: Final = (
     "JavaScript only: leave out type annotations, interfaces, enums, `as` and generics, and use "
     "API.read(...) for tool types. No tools were dispatched; submit plain JavaScript."
 )
+LANGUAGE: Final = (
+    "SyntaxError at {place}: {detail}. This is TypeScript-only syntax in a JavaScript cell: submit "
+    'it with language: "typescript", or leave the types out. No tools were dispatched.'
+)
 SYNTAX: Final = (
     "SyntaxError at {place}: {detail}. No tools were dispatched; correct the JavaScript source and "
     "submit it again."
@@ -24,8 +28,17 @@ SYNTAX: Final = (
 MAX_DETAIL: Final = 240
 
 
-def syntax_error(source: str, detail: str, *, filename: str, line: int, column: int) -> str:
-    """Return the text for a program the engine could not parse; line and column count from 1."""
+def syntax_error(source: str, detail: str, *, place: str, takes_typescript: bool) -> str:
+    """Return the text for a program the engine could not parse.
+
+    Args:
+        source: The program.
+        detail: The engine's words.
+        place: `file:line:column`, counted from 1.
+        takes_typescript: Whether a cell may say that it is TypeScript (tools API).
+    """
     short = " ".join(detail.split())[:MAX_DETAIL].rstrip(". ")
-    template = TYPESCRIPT if only_typescript(source) else SYNTAX
-    return template.format(place=f"{filename}:{line}:{column}", detail=short)
+    template = SYNTAX
+    if only_typescript(source):
+        template = LANGUAGE if takes_typescript else TYPESCRIPT
+    return template.format(place=place, detail=short)
