@@ -159,12 +159,20 @@ class WorkspaceRoots:
             return "/".join(names) or "."
         return str(self._real[root].joinpath(*names))
 
+    def descent(self, path: str) -> Descent:
+        """Return a walk that has not begun, for `placing`, which ends it one step earlier.
+
+        Raises:
+            CallError: the path leads out by its text alone.
+        """
+        return Descent(self, path, *self._start(path))
+
     def _open(self, path: str) -> Opened:
-        start = self._start(path)
+        descent = self.descent(path)
         try:
-            return _Descent(self, path, *start).run()
+            return descent.run()
         except OSError as error:
-            raise _translated(path, error) from None
+            raise translated(path, error) from None
 
     def _start(self, path: str) -> tuple[int, list[str]]:
         if "\0" in path:
@@ -183,7 +191,7 @@ class WorkspaceRoots:
         return located
 
 
-class _Descent:
+class Descent:
     """One walk from a root to what a path names. Holds the descriptors of the way down."""
 
     def __init__(self, roots: WorkspaceRoots, path: str, root: int, parts: list[str]) -> None:
@@ -196,22 +204,59 @@ class _Descent:
         self._links = 0
         self._retries = 0
 
+    @property
+    def here(self) -> int:
+        """The descriptor of the directory the walk has come to."""
+        return self._fds[-1]
+
+    def next_part(self) -> str | None:
+        """Return the next component that means something; None at the end."""
+        while self._pending:
+            part = self._pending.popleft()
+            if part not in {"", "."}:
+                return part
+        return None
+
+    @property
+    def at_last(self) -> bool:
+        """Whether nothing but empty components is left."""
+        return all(each in {"", "."} for each in self._pending)
+
+    def enter(self, part: str) -> None:
+        """Go into a directory; raises OSError when it is none (any more)."""
+        self._fds.append(os.open(part, _DIRECTORY | _NOFOLLOW, dir_fd=self.here))
+        self._names.append(part)
+
+    def take_here(self) -> int:
+        """Hand over the descriptor of the directory the walk has come to."""
+        return self._fds.pop()
+
+    def place_of(self, name: str) -> tuple[str, int, tuple[str, ...]]:
+        """Return the shown path, the root and the names of something in this directory."""
+        names = (*self._names, name)
+        return self._roots.shown(self._root, names), self._root, names
+
+    def close(self) -> None:
+        """Close every descriptor of the way down."""
+        while self._fds:
+            os.close(self._fds.pop())
+
     def run(self) -> Opened:
+        """Go all the way and open what is there. Can be done once."""
         try:
             while self._pending:
                 part = self._pending.popleft()
                 if part in {"", "."}:
                     continue
                 if part == "..":
-                    self._up()
+                    self.up()
                     continue
                 file = self._enter(part)
                 if file is not None:
                     return self._result(file)
             return self._result(self._fds.pop())
         finally:
-            for fd in self._fds:
-                os.close(fd)
+            self.close()
 
     def _result(self, fd: int) -> Opened:
         return Opened(
@@ -222,7 +267,8 @@ class _Descent:
             info=os.fstat(fd),
         )
 
-    def _up(self) -> None:
+    def up(self) -> None:
+        """Take one step back; never above the root."""
         if len(self._fds) == 1:
             raise self._outside()
         os.close(self._fds.pop())
@@ -233,17 +279,16 @@ class _Descent:
         here = self._fds[-1]
         mode = os.stat(part, dir_fd=here, follow_symlinks=False).st_mode
         if stat.S_ISLNK(mode):
-            self._follow(os.readlink(part, dir_fd=here))
+            self.follow(os.readlink(part, dir_fd=here))
             return None
         try:
             if stat.S_ISDIR(mode):
-                self._fds.append(os.open(part, _DIRECTORY | _NOFOLLOW, dir_fd=here))
-                self._names.append(part)
+                self.enter(part)
                 return None
             if not stat.S_ISREG(mode):
                 msg = f"{self._path!r} is neither a file nor a directory."
                 raise failed(msg)
-            if any(each not in {"", "."} for each in self._pending):
+            if not self.at_last:
                 msg = f"{self._path!r}: {part!r} is a file, not a directory."
                 raise failed(msg)
             fd = os.open(part, _FILE, dir_fd=here)
@@ -264,7 +309,8 @@ class _Descent:
             raise error
         self._pending.appendleft(part)
 
-    def _follow(self, target: str) -> None:
+    def follow(self, target: str) -> None:
+        """Go on where a link points."""
         self._links += 1
         if self._links > MAX_LINKS:
             msg = f"{self._path!r} goes through more than {MAX_LINKS} links."
@@ -303,7 +349,8 @@ def _real_directory(path: Path) -> Path:
     return real
 
 
-def _translated(path: str, error: OSError) -> CallError:
+def translated(path: str, error: OSError) -> CallError:
+    """Return what a caller is told of an error of the system."""
     match error.errno:
         case errno.ENOENT:
             message = f"{path!r} does not exist."
