@@ -145,20 +145,7 @@ class Bridge:
                 continue
             self._open[request.id] = opened
             self._argument_bytes += opened.size
-            match opened.handler:
-                case Answering():
-                    self._answer_now(opened)
-                case Calling(check=check):
-                    if self._refused(opened, check):
-                        continue
-                    self.dispatched = True
-                    self._queue.append(opened)
-                case Queueing(enter):
-                    self._enter(opened, enter)
-                case Sleeping(seconds):
-                    self._sleep(opened, seconds(opened.arguments))
-                case Yielding():
-                    pass
+            self._dispatch(opened)
         self._fill_slots()
 
     def withdraw(self, numbers: Iterable[int]) -> None:
@@ -200,6 +187,21 @@ class Bridge:
                 while self._tasks:
                     self._changed = anyio.Event()
                     await self._changed.wait()
+
+    def _dispatch(self, opened: _Open) -> None:
+        match opened.handler:
+            case Answering():
+                self._answer_now(opened)
+            case Calling(check=check):
+                if not self._refused(opened, check):
+                    self.dispatched = True
+                    self._queue.append(opened)
+            case Queueing(enter):
+                self._enter(opened, enter)
+            case Sleeping(seconds):
+                self._sleep(opened, seconds(opened.arguments))
+            case Yielding():
+                pass
 
     def _admit(self, requests: Sequence[Request]) -> None:
         ordinary = sum(1 for r in requests if isinstance(self._handlers.get(r.method), Calling))

@@ -5,10 +5,12 @@ Above: `app`, surface, `toolcell config get`. Below: `config.tree`, `config.code
 
 from __future__ import annotations
 
+from dataclasses import fields as fields_of
 from dataclasses import replace
 from typing import Any, Literal
 
 from toolcell.config.code_mode import CodeModeOptions, GuestApi
+from toolcell.config.swarm import SwarmOptions
 from toolcell.config.tool_search import ToolSearchOptions
 from toolcell.config.tools_tree import CodeModeSettings
 from toolcell.config.tree import AgentBase, AgentEntrySettings, Config
@@ -81,6 +83,21 @@ def tool_search_options(
     if options.search_default_limit <= options.max_search_limit:
         return options
     return replace(options, search_default_limit=options.max_search_limit)
+
+
+def swarm_options(config: Config, agent_id: str) -> SwarmOptions:
+    """Return the effective `tools.swarm` options of `agent_id` (rule 11).
+
+    An agent's own setting, field by field, beats the global one; limits alone do not enable.
+    """
+    entry = config.agents.entries.get(agent_id)
+    own = entry.tools.swarm if entry is not None else None
+    fields: dict[str, Any] = {}
+    for layer in (config.tools.swarm, own):
+        if layer is not None:
+            set_here = layer.model_fields_set & {each.name for each in fields_of(SwarmOptions)}
+            fields |= {name: getattr(layer, name) for name in set_here}
+    return SwarmOptions(**fields)
 
 
 def agent_setting(config: Config, agent_id: str, name: str) -> Any:

@@ -29,6 +29,16 @@ def _no_wildcards(rows: dict[str, ModelRowSettings]) -> dict[str, ModelRowSettin
     return rows
 
 
+class SubagentSettings(Settings):
+    """`agents.*.subagents`: which child agents an agent may start (rule 11)."""
+
+    allow_agents: list[str] | None = None
+    """Agent ids it may start children as; `*` is every configured agent, an empty list none.
+    Default: itself, and `tools.swarm.defaultAgentId`."""
+    max_spawn_depth: Annotated[int | None, clamped(1, 5)] = None
+    """How deep children may start children of their own. Default 1: they may not."""
+
+
 class AgentBase(Settings):
     """What both `agents.defaults` and one agent's entry may hold."""
 
@@ -44,6 +54,8 @@ class AgentBase(Settings):
     """Put before the conversation."""
     max_turns: Annotated[int | None, clamped(1, 1000)] = None
     """Model calls in one run. Default 50."""
+    subagents: SubagentSettings = Field(default_factory=SubagentSettings)
+    """Which child agents it may start."""
 
     @field_validator("models")
     @classmethod

@@ -252,6 +252,48 @@ class CatalogUsed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ChildChanged:
+    """A child agent of a run was queued, began or ended (rule 11).
+
+    Attributes:
+        scope: The run that asked for it.
+        group_id: `swarm:<session key>:<run id>` of that run.
+        child_run_id: The child's own run; `child_session_id` is its session.
+        state: Where it is now; the last three are ends.
+        error: Why it did not complete.
+    """
+
+    scope: RunScope
+    at: float
+    group_id: str
+    child_run_id: str
+    child_session_id: str
+    child_agent_id: str
+    state: Literal["queued", "running", "completed", "failed", "cancelled"]
+    label: str | None = None
+    phase: str | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SwarmNote:
+    """A program told how its work goes: `phase(title)`, `log(message)`, or an `agents.run`.
+
+    Attributes:
+        scope: The run; its session key is part of it.
+        reason: Always `swarm-note` (BEHAVIOURS 380).
+        kind: `run` precedes the child's own events.
+    """
+
+    scope: RunScope
+    at: float
+    group_id: str
+    kind: Literal["phase", "log", "run"]
+    text: str
+    reason: Literal["swarm-note"] = "swarm-note"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnostic:
     """Something an operator should know: a renamed tool, a broken schema, a server that is down."""
 
@@ -278,5 +320,7 @@ Event: TypeAlias = (
     | CellStepped
     | ContentKept
     | CatalogUsed
+    | ChildChanged
+    | SwarmNote
     | Diagnostic
 )

@@ -22,6 +22,7 @@ from toolcell.protocol.events import (
     CellParked,
     CellStarted,
     CellStepped,
+    ChildChanged,
     ContentKept,
     Diagnostic,
     Event,
@@ -29,6 +30,7 @@ from toolcell.protocol.events import (
     ModelCalled,
     RunEnded,
     RunStarted,
+    SwarmNote,
 )
 from toolcell.protocol.messages import Message, Reasoning, ToolCall, Usage
 from toolcell.sessions.bounds import bounded
@@ -49,6 +51,8 @@ EVENT_NAMES: Final[Mapping[type, str]] = {
     CellStepped: "cell_stepped",
     ContentKept: "content_kept",
     CatalogUsed: "catalog_used",
+    ChildChanged: "child_changed",
+    SwarmNote: "swarm_note",
     Diagnostic: "diagnostic",
 }
 """What each kind of event is called in the database. Names are never reused."""
