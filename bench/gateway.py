@@ -102,7 +102,7 @@ async def serve(mode):
 
     from toolcell.config.parse import parse_config
     from toolcell.gateway import server as gateway_server
-    from toolcell.gateway.server import serving, told_to_stop
+    from toolcell.gateway.server import serving, settle_memory, told_to_stop
     from toolcell.gateway.service import ServiceParts, opened_service
     from toolcell.tools.content import TextContent, ToolResult
     from toolcell.tools.tool import Tool
@@ -151,6 +151,7 @@ async def serve(mode):
             async with opened_service(parse_config(tree), parts) as service:
                 service.runtime.providers.add("bench", Model(released))
                 async with serving(service) as url:
+                    settle_memory()
                     print(json.dumps({"url": url}), flush=True)
                     await told()
 

@@ -79,7 +79,7 @@ class DiagnosticsSink:
 
 
 async def _serve(config: Config, host: str | None, port: int | None, as_json: bool) -> None:
-    from toolcell.gateway.server import serving, told_to_stop  # noqa: PLC0415 - an optional extra
+    from toolcell.gateway.server import serving, settle_memory, told_to_stop  # noqa: PLC0415 - an optional extra
     from toolcell.gateway.service import (  # noqa: PLC0415 - an optional extra
         ServiceParts,
         opened_service,
@@ -97,6 +97,7 @@ async def _serve(config: Config, host: str | None, port: int | None, as_json: bo
             else:
                 where = f"the token in {kept}" if kept else "the token of gateway.token"
                 print_text(f"toolcell gateway on {url}; clients send {where}")
+            settle_memory()
             signal = await told()
             active = service.runs.active
             _say(f"{signal}: no further requests; {active} runs go on to their end")

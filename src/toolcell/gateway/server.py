@@ -6,6 +6,7 @@ Above: `toolcell gateway`, tests. Below: Uvicorn, `app`, `service`.
 from __future__ import annotations
 
 import contextlib
+import gc
 import signal
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -118,6 +119,16 @@ def told_to_stop() -> Iterator[Callable[[], Awaitable[str]]]:
             return "the end of signals"
 
         yield first
+
+
+def settle_memory() -> None:
+    """Take what was made at start out of garbage collection, for a process that only serves.
+
+    A full collection walks every object there is; with the modules of a gateway that stops the
+    event loop for 80 ms, every few hundred turns.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 def _listener(host: str, port: int) -> socket.socket:
