@@ -135,14 +135,7 @@ class Runtime:
         self._ports = RunPorts(
             toolbox=self.toolbox,
             shelf=CatalogShelf(),
-            gate=Gate(
-                hooks=host.hooks,
-                approver=host.approver,
-                approvals=approval_rules_of(config),
-                sink=self.sink,
-                clock=host.clock,
-                redactor=self.redactor,
-            ),
+            gate=self._gate(),
             tool_search=ToolSearchPorts(launcher=self._launcher, sink=self.sink, clock=host.clock),
             code_mode=RuntimePorts(
                 executors=self.executors.get,
@@ -158,6 +151,16 @@ class Runtime:
         )
         self._runs: set[Run] = set()
         self._started = False
+
+    def _gate(self) -> Gate:
+        return Gate(
+            hooks=self.host.hooks,
+            approver=self.host.approver,
+            approvals=approval_rules_of(self.config),
+            sink=self.sink,
+            clock=self.host.clock,
+            redactor=self.redactor,
+        )
 
     def _has_bodies(self) -> bool:
         """Whether any agent may run `tool_search_code`, whose isolation is then shown at start."""
