@@ -24,6 +24,22 @@ def tree_lines(calls: Sequence[Mapping[str, Any]], *, most: int = 12) -> Iterato
     yield from _lines(calls, "", most)
 
 
+def tool_use_lines(run: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what one run did with tools, as `sessions.tool_use` tells it."""
+    yield f"run {run['runId']}"
+    size = run["requestBytes"]
+    sent = "" if size is None else f", {size} bytes in the first request"
+    yield f"  schemas up front: {run['toolsUpFront']}{sent}"
+    if run["catalogSize"] is not None:
+        sources = ", ".join(f"{count} {name}" for name, count in run["sources"].items() if count)
+        yield f"  hidden ({run['mode']}): {run['catalogSize']} tools: {sources or 'none'}"
+        yield f"  searches: {run['searches']}, describes: {run['describes']}"
+    for call in run["calls"]:
+        through = f" through {call['through']}" if "through" in call else ""
+        status = "" if call["status"] == "completed" else f"  {call['status']}"
+        yield f"  called {call['tool']} (source {call['source']}){through}{status}"
+
+
 def _lines(calls: Sequence[Mapping[str, Any]], indent: str, most: int) -> Iterator[str]:
     for number, call in enumerate(calls[:most]):
         last = number == len(calls) - 1

@@ -16,7 +16,7 @@ from toolcell.cli.console import DONE, Progress, print_error, print_text, printa
 from toolcell.cli.opening import Opening, opened
 from toolcell.cli.options import SHARED, Shared
 from toolcell.config.env import expand
-from toolcell.config.overlay import with_code_mode
+from toolcell.config.overlay import with_code_mode, with_tool_search
 from toolcell.config.resolve import code_mode_options
 from toolcell.config.tree import Config
 from toolcell.errors import ConfigError
@@ -44,12 +44,19 @@ def serve(
     ] = None,
     executor: Literal["quickjs", "node"] | None = None,
     guest_api: Literal["catalog", "tools"] | None = None,
+    surface: Annotated[
+        Literal["code", "tools", "directory"],
+        Parameter(help="exec and wait; tool_search, tool_describe and tool_call; those with names"),
+    ] = "code",
     shared: Shared = SHARED,
 ) -> int:
-    """Give MCP clients `exec` and `wait` over all configured tools.
+    """Give MCP clients `exec` and `wait` over all configured tools, or Tool Search.
 
     Serves one client on stdin and stdout, or many over streamable HTTP.
     """
+    if surface != "code" and (executor or guest_api):
+        msg = "--executor and --guest-api are for --surface code: Tool Search runs no cells"
+        raise ConfigError(msg)
     if token is not None and http is None:
         msg = "--token is for --http: a client on stdio is the program that started toolcell"
         raise ConfigError(msg)
@@ -57,7 +64,11 @@ def serve(
     from toolcell.mcp_server.http import binding, listening  # noqa: PLC0415
     from toolcell.mcp_server.stdio import protocol_pipes  # noqa: PLC0415
 
-    config = with_code_mode(shared.load(), executor=executor, guest_api=guest_api)
+    config = (
+        with_code_mode(shared.load(), executor=executor, guest_api=guest_api)
+        if surface == "code"
+        else with_tool_search(shared.load(), mode=surface)
+    )
     if http is None:
         with protocol_pipes() as pipes:
             anyio.run(_serve, config, pipes)

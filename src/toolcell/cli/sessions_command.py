@@ -21,11 +21,12 @@ from toolcell.app.settings import (
 )
 from toolcell.base.clock import SYSTEM_CLOCK
 from toolcell.base.masking import Masker
-from toolcell.cli.calltree import tree_lines
+from toolcell.cli.calltree import tool_use_lines, tree_lines
 from toolcell.cli.console import DONE, print_json, print_table, print_text, printable
 from toolcell.cli.options import SHARED, Shared
 from toolcell.sessions.bundle import write_bundle
 from toolcell.sessions.store import SessionStore
+from toolcell.sessions.tool_use import tool_use
 from toolcell.sessions.trajectory import trajectory
 
 T = TypeVar("T")
@@ -46,8 +47,29 @@ def list_(*, limit: int = 20, shared: Shared = SHARED) -> int:
 
 
 @app.command
-def show(session_id: str, *, shared: Shared = SHARED) -> int:
-    """Show one session: its conversation, and nested calls under their parent."""
+def show(
+    session_id: str,
+    *,
+    tools: Annotated[bool, Parameter(negative="")] = False,
+    shared: Shared = SHARED,
+) -> int:
+    """Show one session: its conversation, and nested calls under their parent.
+
+    Args:
+        session_id: The session.
+        tools: Show what each run did with tools instead: how many schemas the model saw up front,
+            how often it searched and described, which tools were called in the end, from where.
+        shared: Options of every command.
+    """
+    if tools:
+        use = tool_use(_read(shared, lambda store: store.trace(session_id)))
+        if shared.json:
+            print_json(use)
+            return DONE
+        for run in use["runs"]:
+            for line in tool_use_lines(run):
+                print_text(printable(line))
+        return DONE
     document = _read(shared, lambda store: store.show(session_id))
     if shared.json:
         print_json(document)

@@ -16,7 +16,7 @@ import mcp_types as types
 from toolcell.agent.result_text import bounded_text
 from toolcell.base.jsontext import dumps, loads
 from toolcell.base.untrusted import wrapped
-from toolcell.codemode.controls import EXEC_NAME
+from toolcell.codemode.controls import EXEC_NAME, WAIT_NAME
 from toolcell.surface.definitions import definitions
 from toolcell.surface.plan import SurfacePlan, VisibleTool
 from toolcell.tools.content import Content, ImageContent, TextContent, ToolResult
@@ -24,6 +24,9 @@ from toolcell.tools.tool import ToolKind
 
 MAX_TEXT_BYTES: Final = 1 << 20
 """Text of one block of a direct tool; a cell's own result is bounded by `maxOutputBytes`."""
+
+LOOKING: Final = frozenset({"tool_search", "tool_describe"})
+"""Controls that run no tool."""
 
 _OUTPUT: Final[Mapping[str, Any]] = {
     "type": "array",
@@ -71,6 +74,9 @@ OUTCOME_SCHEMA: Final[Mapping[str, Any]] = {
 def listed_tools(plan: SurfacePlan) -> list[types.Tool]:
     """Return the visible tools as `tools/list` gives them, names and schemas as the plan has."""
     rendered = definitions(plan, "mcp")
+    if plan.prompt:
+        # A server has no system prompt to write into; the first control leads to all others.
+        rendered[0]["description"] += f"\n\n{plan.prompt}"
     return [_listed(*each) for each in zip(plan.visible, rendered, strict=True)]
 
 
@@ -101,6 +107,8 @@ def _listed(visible: VisibleTool, rendered: Mapping[str, Any]) -> types.Tool:
 def _annotations(visible: VisibleTool) -> types.ToolAnnotations:
     """Say what is known: a program may do anything its tools may."""
     tool = visible.sourced.tool
+    if tool.kind is ToolKind.CONTROL and tool.name in LOOKING:
+        return types.ToolAnnotations(title=tool.label, read_only_hint=True, open_world_hint=False)
     if tool.kind is ToolKind.CONTROL:
         return types.ToolAnnotations(
             title=tool.label,
@@ -116,7 +124,7 @@ def _annotations(visible: VisibleTool) -> types.ToolAnnotations:
 def _output_schema(visible: VisibleTool) -> dict[str, Any] | None:
     tool = visible.sourced.tool
     if tool.kind is ToolKind.CONTROL:
-        return dict(OUTCOME_SCHEMA)
+        return dict(OUTCOME_SCHEMA) if tool.name in (EXEC_NAME, WAIT_NAME) else None
     schema = tool.output_schema
     if schema is None or not visible.sourced.trusted or schema.get("type") != "object":
         return None
@@ -162,3 +170,8 @@ INSTRUCTIONS: Final = (
     "program can call. A result with status `waiting` goes on when `wait` is called with its runId."
 )
 """What a client is told of the server as a whole."""
+
+SEARCH_INSTRUCTIONS: Final = (
+    "Most tools are not listed. Find them with `tool_search`, and call them with `tool_call`."
+)
+"""The same where Tool Search is served."""

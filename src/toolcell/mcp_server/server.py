@@ -23,7 +23,6 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
 
 from toolcell.base.version import VERSION
-from toolcell.mcp_server.presentation import INSTRUCTIONS
 from toolcell.mcp_server.progress import Report
 from toolcell.mcp_server.sessions import ClientSession, ClientSessions
 
@@ -47,7 +46,7 @@ class McpServer(Server[Any]):
             "toolcell",
             version=VERSION,
             title="toolcell",
-            instructions=INSTRUCTIONS,
+            instructions=sessions.instructions,
             on_list_tools=self._list_tools,
             on_call_tool=self._call_tool,
             on_subscriptions_listen=ListenHandler(self._bus) if single else None,

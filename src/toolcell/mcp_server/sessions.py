@@ -17,8 +17,14 @@ from toolcell.app.run import Run
 from toolcell.app.runtime import Runtime
 from toolcell.base.identifiers import fresh
 from toolcell.codemode.controls import WAIT_NAME
-from toolcell.mcp_server.presentation import call_result, listed_tools
+from toolcell.mcp_server.presentation import (
+    INSTRUCTIONS,
+    SEARCH_INSTRUCTIONS,
+    call_result,
+    listed_tools,
+)
 from toolcell.mcp_server.progress import CallProgress, Report
+from toolcell.protocol.scope import DEFAULT_AGENT
 from toolcell.surface.plan import SurfacePlan
 
 CHANNEL = "mcp"
@@ -86,6 +92,12 @@ class ClientSessions:
     def version(self) -> int:
         """Grows whenever the tools before policy are others."""
         return self._runtime.toolbox.version
+
+    @property
+    def instructions(self) -> str:
+        """What a client is told of the server as a whole."""
+        code = self._runtime.options(DEFAULT_AGENT).enabled is True
+        return INSTRUCTIONS if code else SEARCH_INSTRUCTIONS
 
     def open(self, session_id: str | None = None) -> ClientSession:
         """Return a new session."""
