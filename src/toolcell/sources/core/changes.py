@@ -114,7 +114,8 @@ def _blocks(old: str, lines: list[str], spans: Sequence[Span]) -> list[Block]:
     index = 0
     while index < len(spans):
         first = max(0, bisect_right(starts, spans[index].start) - 1)
-        end, position, parts = first, starts[first], []
+        end, position = first, starts[first]
+        parts: list[str] = []
         while index < len(spans) and (not parts or spans[index].start < starts[end]):
             span = spans[index]
             parts += [old[position : span.start], span.text]

@@ -57,7 +57,7 @@ class Place:
             now = os.stat(self.name, dir_fd=self.fd, follow_symlinks=False)
         except FileNotFoundError:
             return self.info is None
-        return self.info is not None and _marks(now) == _marks(self.info)
+        return same_file(now, self.info)
 
     def read(self, limit: int) -> bytes:
         """Return the file's bytes.
@@ -68,7 +68,7 @@ class Place:
         fd = os.open(self.name, _OLD, dir_fd=self.fd)
         with os.fdopen(fd, "rb") as file:
             info = os.fstat(fd)
-            if self.info is None or _marks(info) != _marks(self.info):
+            if not same_file(info, self.info):
                 raise changed(self.shown)
             if info.st_size > limit:
                 message = f"{self.shown!r} has {info.st_size} bytes, at most {limit} can be edited."
@@ -105,6 +105,21 @@ class Place:
         """Delete the file."""
         os.unlink(self.name, dir_fd=self.fd)
 
+    def keep(self) -> str:
+        """Give the file a second name and return it; `commit` of that name brings it back."""
+        name = f"{_TEMPORARY}{secrets.token_hex(8)}"
+        try:
+            os.link(self.name, name, src_dir_fd=self.fd, dst_dir_fd=self.fd, follow_symlinks=False)
+        except OSError:  # a file system without hard links
+            return self.stage(self.read(self.info.st_size if self.info else 0))
+        return name
+
+    def set_aside(self) -> str:
+        """Give the file another name and return it; `commit` of that name brings it back."""
+        name = f"{_TEMPORARY}{secrets.token_hex(8)}"
+        os.rename(self.name, name, src_dir_fd=self.fd, dst_dir_fd=self.fd)
+        return name
+
 
 @contextmanager
 def placed(workspace: WorkspaceRoots, path: str, *, make_parents: bool) -> Iterator[Place]:
@@ -123,12 +138,12 @@ def placed(workspace: WorkspaceRoots, path: str, *, make_parents: bool) -> Itera
             place = _descended(descent, path, make_parents=make_parents)
         except OSError as error:
             raise _told(path, error) from None
-        try:
-            yield place
-        finally:
-            os.close(place.fd)
     finally:
         descent.close()
+    try:
+        yield place
+    finally:
+        os.close(place.fd)
 
 
 @contextmanager
@@ -201,6 +216,13 @@ def _look(fd: int, name: str) -> os.stat_result | None:
         return os.stat(name, dir_fd=fd, follow_symlinks=False)
     except FileNotFoundError:
         return None
+
+
+def same_file(one: os.stat_result | None, other: os.stat_result | None) -> bool:
+    """Whether two looks saw the same file in the same state, or both saw nothing."""
+    if one is None or other is None:
+        return one is other
+    return _marks(one) == _marks(other)
 
 
 def _marks(info: os.stat_result) -> tuple[int, int, int, int]:

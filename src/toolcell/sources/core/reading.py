@@ -1,10 +1,11 @@
-"""Owns the `read` tool: text of a file, in parts that continue where the last one ended.
+"""Owns the `read` tool: text of a file, in parts that continue where the last one ended; images.
 
-Above: `sources.core.toolset`. Below: `sources.core.workspace`. Refuses to know: images (later).
+Above: `sources.core.toolset`. Below: `workspace`, `images`. Refuses to know: what a picture shows.
 """
 
 from __future__ import annotations
 
+import base64
 import codecs
 import os
 from collections.abc import Mapping
@@ -15,7 +16,8 @@ from pydantic import Field
 
 from toolcell.base.jsontext import JsonObject, clip_utf8
 from toolcell.plugin_sdk.builder import build_tool
-from toolcell.sources.core.contracts import BOOLEAN, INTEGER, STRING, closed, constant
+from toolcell.sources.core.contracts import BOOLEAN, INTEGER, STRING, closed, constant, nullable
+from toolcell.sources.core.images import HEAD_BYTES, Picture, picture_of
 from toolcell.sources.core.work import (
     Absent,
     Arguments,
@@ -28,8 +30,8 @@ from toolcell.sources.core.work import (
     refused,
 )
 from toolcell.sources.core.workspace import NotFoundError, Opened, WorkspaceRoots
-from toolcell.tools.content import TextContent, ToolResult
-from toolcell.tools.tool import Tool
+from toolcell.tools.content import ImageContent, TextContent, ToolResult
+from toolcell.tools.tool import Tool, ToolContext
 
 MAX_BYTES: Final = 1 << 20
 """Text of one call at most: a program wants whole files, and loops over `next` for the rest."""
@@ -40,6 +42,10 @@ CONTENT_BYTES: Final = 64 * 1024
 MAX_DECODED_BYTES: Final = 64 << 20
 """Files in other encodings than UTF-8 are decoded whole, up to this size."""
 
+MAX_IMAGE_BYTES: Final = 5 << 20
+"""A larger image is only described, also to a model that calls the tool directly."""
+
+_MAGIC: Final = 32
 _PROBE: Final = 8192
 _SCAN: Final = 1 << 20
 
@@ -75,6 +81,16 @@ OUTPUT: Final[Mapping[str, Any]] = {
                 },
             }
         ),
+        closed(
+            {
+                "kind": constant("image"),
+                "path": STRING,
+                "mimeType": STRING,
+                "width": nullable("integer"),
+                "height": nullable("integer"),
+                "size": INTEGER,
+            }
+        ),
         closed({"kind": constant("not_found"), "path": STRING}),
     ]
 }
@@ -102,15 +118,16 @@ class ReadArguments(Arguments):
 def read_tool(workspace: WorkspaceRoots) -> Tool:
     """Return the `read` tool for a workspace."""
 
-    async def execute(arguments: ReadArguments) -> ToolResult:
-        return await in_thread(lambda stop: _read(workspace, arguments, stop))
+    async def execute(arguments: ReadArguments, context: ToolContext) -> ToolResult:
+        direct = context.parent_id is None
+        return await in_thread(lambda stop: _read(workspace, arguments, stop, direct=direct))
 
     return build_tool(
         name="read",
         label="Read file",
         description=(
             "Read a text file of the workspace. Returns up to 1 MiB; when `truncated`, call again "
-            "with `{path, ...result.next}`."
+            "with `{path, ...result.next}`. Of an image, a program gets the kind and the size."
         ),
         parameters=ReadArguments,
         output_schema=OUTPUT,
@@ -119,9 +136,15 @@ def read_tool(workspace: WorkspaceRoots) -> Tool:
     )
 
 
-def _read(workspace: WorkspaceRoots, arguments: ReadArguments, stop: Stop) -> ToolResult:
+def _read(
+    workspace: WorkspaceRoots, arguments: ReadArguments, stop: Stop, *, direct: bool
+) -> ToolResult:
     try:
         with workspace.file(arguments.path) as found:
+            if arguments.encoding is None:
+                raw = _Text(found.fd, found.info.st_size, None, "strict")
+                if (picture := picture_of(raw.at(0, _MAGIC))) is not None:
+                    return _image(raw, found, picture, direct=direct)
             return _part(_text_of(found, arguments, stop), found, arguments, stop)
     except NotFoundError:
         if not arguments.optional:
@@ -130,6 +153,26 @@ def _read(workspace: WorkspaceRoots, arguments: ReadArguments, stop: Stop) -> To
         return ToolResult(
             content=(TextContent(f"{arguments.path} does not exist."),), details=details
         )
+
+
+def _image(raw: _Text, found: Opened, picture: Picture, *, direct: bool) -> ToolResult:
+    """Describe an image; who calls `read` directly also gets the picture, when it is not large."""
+    picture = picture_of(raw.at(0, HEAD_BYTES)) or picture
+    details = {
+        "kind": "image",
+        "path": found.shown,
+        "mimeType": picture.mime_type,
+        "width": picture.width,
+        "height": picture.height,
+        "size": raw.size,
+    }
+    pixels = f"{picture.width}x{picture.height}, " if picture.width is not None else ""
+    told = TextContent(f"[{picture.mime_type}, {pixels}{raw.size} bytes]")
+    if not direct or raw.size > MAX_IMAGE_BYTES:
+        return ToolResult(content=(told,), details=details)
+    data = base64.b64encode(raw.at(0, MAX_IMAGE_BYTES)).decode("ascii")
+    shown = ImageContent(data, picture.mime_type)
+    return ToolResult(content=(told, shown), details=details)
 
 
 @dataclass(frozen=True, slots=True)

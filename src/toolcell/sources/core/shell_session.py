@@ -26,6 +26,8 @@ from toolcell.sources.core.work import failed, refused
 Status = Literal["completed", "running", "timed_out", "killed"]
 
 _DRAIN_SECONDS: Final = 1.0
+UPDATE_BYTES: Final = 8_192
+"""Output in one progress report."""
 """How long output is still read after the shell has ended: a process that got away may hold the
 pipes open for ever, and what they still hold is read at once."""
 
@@ -166,7 +168,9 @@ class ShellSession:
         while data := await receive():
             buffer.add(data)
             if self.listener is not None:
-                self.listener({"stream": name, "text": data.decode("utf-8", "replace")})
+                for start in range(0, len(data), UPDATE_BYTES):
+                    piece = data[start : start + UPDATE_BYTES].decode("utf-8", "replace")
+                    self.listener({"stream": name, "text": piece})
             await anyio.lowlevel.checkpoint()  # a flood of output must not hold the loop
 
     def _finish(self, status: Status, exit_code: int | None) -> None:

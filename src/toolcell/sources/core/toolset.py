@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from toolcell.base.clock import SYSTEM_CLOCK, Clock
 from toolcell.base.spawner import Spawner
+from toolcell.sources.core.editing import edit_tool
 from toolcell.sources.core.finding import find_tool
 from toolcell.sources.core.grepping import grep_tool
 from toolcell.sources.core.listing import ls_tool
+from toolcell.sources.core.patching import apply_patch_tool
 from toolcell.sources.core.reading import read_tool
 from toolcell.sources.core.shell import ShellOptions, exec_tool, process_tool
 from toolcell.sources.core.shell_session import ShellSessions
 from toolcell.sources.core.workspace import WorkspaceRoots
+from toolcell.sources.core.writing import Turns, write_tool
 from toolcell.tools.tool import Tool
 
 
@@ -21,10 +24,13 @@ def core_tools(
     spawner: Spawner | None = None,
     clock: Clock = SYSTEM_CLOCK,
 ) -> list[Tool]:
-    """Return the core tools: `read`, `ls`, `find`, `grep`, and with a shell `exec`, `process`.
+    """Return the core tools of a workspace.
+
+    They are `read`, `ls`, `find`, `grep`, `write`, `edit`, `apply_patch`, and with a shell `exec`
+    and `process`.
 
     Args:
-        workspace: The directories the file tools may read.
+        workspace: The directories the file tools may read and write.
         shell: How commands run; None for no shell tools.
         spawner: Where commands live that outlast a call; needed with `shell`.
         clock: For durations.
@@ -32,11 +38,15 @@ def core_tools(
     Raises:
         ValueError: a shell without a spawner.
     """
+    turns = Turns()
     tools = [
         read_tool(workspace),
         ls_tool(workspace),
         find_tool(workspace),
         grep_tool(workspace),
+        write_tool(workspace, turns),
+        edit_tool(workspace, turns),
+        apply_patch_tool(workspace, turns),
     ]
     if shell is None:
         return tools
