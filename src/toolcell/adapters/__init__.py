@@ -1,0 +1,1 @@
+"""toolcell in other people's agent loops: a few lines each. SDKs are imported when used."""
