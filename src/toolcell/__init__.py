@@ -5,30 +5,7 @@ used, so that `python -m toolcell...` servers and tools start without the rest.
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from toolcell.app.host import Host as Host
-    from toolcell.codemode.results import Completed as Completed
-    from toolcell.codemode.results import Failed as Failed
-    from toolcell.codemode.results import Waiting as Waiting
-    from toolcell.errors import CallError as CallError
-    from toolcell.errors import ConfigError as ConfigError
-    from toolcell.errors import ToolcellError as ToolcellError
-    from toolcell.library.code_mode import CodeMode as CodeMode
-    from toolcell.library.tool_search import ToolSearch as ToolSearch
-    from toolcell.plugin_sdk.define import ToolPlugin as ToolPlugin
-    from toolcell.plugin_sdk.define import define_tool_plugin as define_tool_plugin
-    from toolcell.protocol.approvals import ApprovalAnswer as ApprovalAnswer
-    from toolcell.protocol.hooks import Ask as Ask
-    from toolcell.protocol.hooks import Block as Block
-    from toolcell.protocol.hooks import Hooks as Hooks
-    from toolcell.protocol.hooks import Proceed as Proceed
-    from toolcell.protocol.hooks import ReplaceDetails as ReplaceDetails
-    from toolcell.tools.content import ToolResult as ToolResult
-    from toolcell.tools.decorator import tool as tool
-    from toolcell.tools.tool import Tool as Tool
-    from toolcell.tools.tool import ToolContext as ToolContext
+from typing import Any
 
 _HOMES = {
     "app.host": ("Host",),
@@ -37,8 +14,16 @@ _HOMES = {
     "library.code_mode": ("CodeMode",),
     "library.tool_search": ("ToolSearch",),
     "plugin_sdk.define": ("ToolPlugin", "define_tool_plugin"),
-    "protocol.approvals": ("ApprovalAnswer",),
-    "protocol.hooks": ("Ask", "Block", "Hooks", "Proceed", "ReplaceDetails"),
+    "protocol.approvals": ("ApprovalAnswer", "ApprovalRequest"),
+    "protocol.hooks": (
+        "AfterToolCall",
+        "Ask",
+        "BeforeToolCall",
+        "Block",
+        "Hooks",
+        "Proceed",
+        "ReplaceDetails",
+    ),
     "tools.content": ("ToolResult",),
     "tools.decorator": ("tool",),
     "tools.tool": ("Tool", "ToolContext"),

@@ -116,7 +116,7 @@ async def test_when_nobody_is_there_to_ask_the_answer_is_no() -> None:
     """PO-07: without an approver, closed."""
     body = Counted()
     made, sink = gate(approvals=ASK_PAY)
-    with pytest.raises(CallError, match="no approver is configured"):
+    with pytest.raises(CallError, match="needs approval and nobody can be asked"):
         await made.call(invocation(core("pay", body)))
     assert body.count == 0
     assert len(sink.of(ApprovalRequested)) == len(sink.of(ApprovalAnswered)) == 1
@@ -151,7 +151,7 @@ async def test_an_allow_rule_does_not_overrule_a_hook_that_asks() -> None:
     """PO-07: the stricter word counts."""
     rules = ApprovalRules((ApprovalRule(tool="*", decision="allow"),))
     made, _ = gate(approvals=rules, hooks=Hooks(before=[lambda _: Ask(reason="sure?")]))
-    with pytest.raises(CallError, match="no approver"):
+    with pytest.raises(CallError, match="nobody can be asked"):
         await made.call(invocation(core("pay", Counted())))
 
 

@@ -12,7 +12,8 @@ from typing import Any
 from toolcell.config.env import MIN_SECRET_CHARS, expand, home, secret_values
 from toolcell.config.resolve import agent_setting
 from toolcell.config.tools_tree import ToolPolicySettings
-from toolcell.config.tree import Config
+from toolcell.config.tree import Config, ProviderSettings
+from toolcell.errors import ConfigError
 from toolcell.policy.approvals import ASK_BEFORE_SHELL, ApprovalRule, ApprovalRules
 from toolcell.policy.rules import EffectivePolicy, ToolPolicy, effective
 from toolcell.providers.registry import Endpoint
@@ -56,13 +57,17 @@ def mcp_servers_of(
 
 
 def endpoints_of(config: Config) -> dict[str, Endpoint]:
-    """Return every model endpoint."""
-    found = {}
-    for name, provider in config.models.providers.items():
-        path = f"models.providers.{name}"
-        key = provider.api_key
-        url = provider.base_url
-        found[name] = Endpoint(
+    """Return every model endpoint; one that cannot be used says so when it is asked for."""
+    return {
+        name: _endpoint(provider, f"models.providers.{name}")
+        for name, provider in config.models.providers.items()
+    }
+
+
+def _endpoint(provider: ProviderSettings, path: str) -> Endpoint:
+    key, url = provider.api_key, provider.base_url
+    try:
+        return Endpoint(
             api=provider.api,
             base_url=None if url is None else expand(url, path=f"{path}.baseUrl"),
             api_key=None if key is None else expand(key, path=f"{path}.apiKey"),
@@ -71,7 +76,8 @@ def endpoints_of(config: Config) -> dict[str, Endpoint]:
                 for header, value in provider.headers.items()
             },
         )
-    return found
+    except ConfigError as error:
+        return Endpoint(api=provider.api, problem=error.message)
 
 
 def secrets_of(

@@ -20,6 +20,8 @@ from toolcell.protocol.sink import Sink
 Status = Literal["completed", "failed", "blocked", "aborted"]
 
 MAX_UPDATE_BYTES: Final = 65_536
+MAX_UPDATE_START: Final = 8_192
+MAX_OMITTED_NOTE: Final = 200
 _LEAVES: Final = frozenset({str, int, float, bool, type(None)})
 
 
@@ -97,7 +99,7 @@ class CallRecord:
     def reporter(self) -> Callable[[Any], None]:
         """Return what a tool reports progress with; it may be called from any thread.
 
-        It raises ValueError when the value is not JSON, or takes more than 64 KiB. Once the call is
+        It never raises: what is not JSON, or over 64 KiB, is replaced by a note. Once the call is
         over it does nothing.
         """
         loop, home = asyncio.get_running_loop(), threading.get_ident()
@@ -161,14 +163,16 @@ class CallRecord:
 
 
 def _update_text(value: Any) -> str:
+    """Return JSON text of a progress report, or of a note in its place.
+
+    A report is a courtesy: one that is too large or no JSON must never fail the work it is about.
+    """
     try:
         text = dumps(value)
     except (TypeError, ValueError, RecursionError) as error:
-        msg = f"a progress update must be JSON: {error}"
-        raise ValueError(msg) from error
+        return dumps({"omitted": f"not JSON: {error}"[:MAX_OMITTED_NOTE]})
     if utf8_length(text) > MAX_UPDATE_BYTES:
-        msg = f"a progress update may take {MAX_UPDATE_BYTES} bytes, not {utf8_length(text)}"
-        raise ValueError(msg)
+        return dumps({"omitted": f"{utf8_length(text)} bytes", "start": text[:MAX_UPDATE_START]})
     return text
 
 

@@ -15,14 +15,16 @@ from toolcell.agent.contract import RunResult
 from toolcell.app.conversation import Turn, converse
 from toolcell.cli.calltree import tree_lines
 from toolcell.cli.console import DONE, FAILED, Progress, print_error, print_json, print_text
+from toolcell.cli.input import read_text
 from toolcell.cli.opening import Opened, Opening, opened
 from toolcell.cli.options import SHARED, Shared
+from toolcell.errors import ConfigError
 from toolcell.protocol.scope import DEFAULT_AGENT
 
 
 def agent(
     *,
-    message: Annotated[str, Parameter(name=("--message", "-m"))],
+    message: Annotated[str, Parameter(name=("--message", "-m"), allow_leading_hyphen=True)],
     session: str | None = None,
     agent_id: Annotated[str, Parameter(name="--agent")] = DEFAULT_AGENT,
     model: str | None = None,
@@ -39,7 +41,9 @@ def agent(
     """
     config = shared.load()
     progress = Progress()
-    prompt = sys.stdin.read() if message == "-" else message
+    prompt = read_text(message) if message == "-" else message
+    if not prompt.strip():
+        raise ConfigError("the message is empty; say something with --message")
 
     async def run() -> tuple[RunResult, dict[str, Any]]:
         opening = Opening(agent=agent_id, record=True)

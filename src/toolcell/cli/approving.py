@@ -5,7 +5,9 @@ Above: `cli.opening`. Below: `protocol.approvals`, `cli.console`. Anything but a
 
 from __future__ import annotations
 
+import os
 import sys
+from pathlib import Path
 
 import anyio
 import anyio.to_thread
@@ -15,6 +17,7 @@ from toolcell.cli.console import Progress, printable
 from toolcell.protocol.approvals import ApprovalAnswer, ApprovalRequest
 
 MAX_SHOWN = 2000
+TERMINAL = Path("/dev/tty")
 
 
 class TerminalApprover:
@@ -39,4 +42,12 @@ def _ask(request: ApprovalRequest) -> str:
         f"\n{request.tool_id} wants to run ({request.reason})\n  {shown}\nAllow? [y/N] "
     )
     sys.stderr.flush()
-    return sys.stdin.readline()
+    if sys.stdin.isatty():
+        return sys.stdin.readline()
+    with TERMINAL.open(encoding="utf-8") as terminal:  # the program came in on standard input
+        return terminal.readline()
+
+
+def somebody_there(progress: Progress) -> bool:
+    """Whether a person can be asked: stderr is a terminal, and so is stdin or there is a tty."""
+    return progress.shown and (sys.stdin.isatty() or os.access(TERMINAL, os.R_OK))

@@ -5,17 +5,26 @@ Above: `cli.main`. Below: `config`.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from cyclopts import App
 
+from toolcell.app.settings import (
+    approval_rules_of,
+    endpoints_of,
+    mcp_servers_of,
+    policy_of,
+)
 from toolcell.cli.console import DONE, MISUSED, print_error, print_json, print_text
 from toolcell.cli.options import SHARED, Shared
 from toolcell.config.edit import set_value, split_path, unset_value, write_atomically
 from toolcell.config.load import config_path, parse_json5, read_text
 from toolcell.config.parse import parse_config
-from toolcell.config.resolve import code_mode_options
+from toolcell.config.resolve import agent_setting, code_mode_options
+from toolcell.config.tree import Config, McpSettings
 from toolcell.errors import ConfigError
+from toolcell.providers.registry import ModelRef
 
 app = App(name="config", help="Read and change the config file.")
 
@@ -67,6 +76,11 @@ def validate(*, shared: Shared = SHARED) -> int:
     """Check the file, and print what code mode comes to for each agent."""
     config = shared.load()
     agents = ["main", *(name for name in config.agents.entries if name != "main")]
+    problems = list(_problems(config, agents))
+    if problems:
+        for problem in problems:
+            print_error(problem)
+        return MISUSED
     effective = {}
     for agent in agents:
         options = code_mode_options(config, agent)
@@ -84,6 +98,33 @@ def validate(*, shared: Shared = SHARED) -> int:
         state = "on" if row["codeMode"] is True else "off"
         print_text(f"{agent}: code mode {state}, {row['executor']}, {row['guestApi']} API")
     return DONE
+
+
+def _problems(config: Config, agents: Sequence[str]) -> Iterator[str]:
+    """Yield what the tree's own types cannot tell: patterns, servers, models, variables."""
+    checks: list[Callable[[], object]] = [
+        lambda: approval_rules_of(config),
+        *(
+            lambda name=name, given=given: mcp_servers_of(
+                Config(mcp=McpSettings(servers={name: given}))
+            )
+            for name, given in config.mcp.servers.items()
+        ),
+        *(lambda agent=agent: policy_of(config, agent, sandboxed=True) for agent in agents),
+        *(
+            lambda model=model: ModelRef.parse(model)
+            for agent in agents
+            if (model := agent_setting(config, agent, "model")) is not None
+        ),
+    ]
+    for check in checks:
+        try:
+            check()
+        except ConfigError as error:
+            yield error.message
+    for endpoint in endpoints_of(config).values():
+        if endpoint.problem:
+            yield endpoint.problem
 
 
 def _data(shared: Shared) -> Any:

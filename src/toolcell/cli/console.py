@@ -70,6 +70,11 @@ class Progress:
         if self._status is not None:
             self._status.update(escape(printable(text)))
 
+    def warn(self, text: str) -> None:
+        """Write a warning to stderr, on a terminal or not: it must not get lost."""
+        with self.paused():
+            print_error(f"warning: {printable(text)}")
+
     @contextmanager
     def paused(self) -> Iterator[None]:
         """Take the spinner away for the body of the `with` statement, so that one can type."""

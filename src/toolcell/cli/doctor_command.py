@@ -54,7 +54,7 @@ def doctor(
     config = shared.load()
 
     async def run() -> None:
-        async with opened(with_code_mode(config), Opening(), progress) as open_:
+        async with opened(with_code_mode(config), Opening(warn=False), progress) as open_:
             findings.extend(_sources(open_.runtime))
             async for finding in _executors(open_.runtime, config):
                 findings.append(finding)  # noqa: PERF401 - an async generator

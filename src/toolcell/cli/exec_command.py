@@ -5,9 +5,7 @@ Above: `cli.main`. Below: `cli.opening`, `app`.
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import anyio
@@ -24,13 +22,11 @@ from toolcell.cli.console import (
     print_json,
     print_text,
 )
+from toolcell.cli.input import read_text
 from toolcell.cli.opening import Opening, opened
 from toolcell.cli.options import SHARED, Shared
 from toolcell.codemode.results import Failed, Outcome, Waiting
 from toolcell.config.overlay import with_code_mode
-from toolcell.errors import ConfigError
-
-MAX_SOURCE_BYTES = 4 << 20
 
 
 def exec_(
@@ -48,7 +44,7 @@ def exec_(
     Prints the output and the value; with --json the contract's result as one document.
     """
     config = with_code_mode(shared.load(), executor=executor, guest_api=guest_api)
-    source = _source(file)
+    source = read_text(file)
     progress = Progress()
 
     async def run() -> Outcome:
@@ -69,28 +65,6 @@ async def until_done(run: Run, arguments: dict[str, Any]) -> Outcome:
         outcome = await run.wait({"runId": outcome.cell_id})
         pieces.extend(outcome.output)
     return replace(outcome, output=tuple(pieces))
-
-
-def _source(file: str) -> str:
-    if file == "-":
-        data = sys.stdin.buffer.read(MAX_SOURCE_BYTES + 1)
-    elif file.startswith("-"):
-        msg = f"unknown option {file!r}; a file of that name is written ./{file}"
-        raise ConfigError(msg)
-    else:
-        try:
-            data = Path(file).read_bytes()
-        except OSError as error:
-            msg = f"cannot read {file!r}: {error.strerror}"
-            raise ConfigError(msg) from error
-    if len(data) > MAX_SOURCE_BYTES:
-        msg = f"{file!r} is over {MAX_SOURCE_BYTES} bytes"
-        raise ConfigError(msg)
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        msg = f"{file!r} is not UTF-8 text: {error.reason} at byte {error.start}"
-        raise ConfigError(msg) from error
 
 
 def _show(outcome: Outcome, *, as_json: bool) -> int:

@@ -5,15 +5,15 @@ Above: the commands that run something. Below: `app`, `sessions`, `sources.core`
 
 from __future__ import annotations
 
-import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 
+from toolcell.app.conversation import with_children
 from toolcell.app.host import Host
 from toolcell.app.runtime import Parts, Runtime
 from toolcell.app.settings import sessions_path_of, workspace_of
-from toolcell.cli.approving import TerminalApprover
+from toolcell.cli.approving import TerminalApprover, somebody_there
 from toolcell.cli.console import Progress
 from toolcell.cli.watching import ProgressSink
 from toolcell.config.tree import Config
@@ -37,6 +37,7 @@ class Opening:
         plugins: Plugins of the command's own.
         sinks: Who else gets events.
         core: Whether the core tools are there.
+        warn: Whether to name on stderr what is not available.
         mcp: What all MCP servers share.
         asks: Whether a person at the terminal may be asked; not where stdin is no conversation.
     """
@@ -46,6 +47,7 @@ class Opening:
     plugins: tuple[ToolPlugin, ...] = ()
     sinks: tuple[Sink, ...] = field(default=())
     core: bool = True
+    warn: bool = True
     mcp: McpOptions | None = None
     asks: bool = True
 
@@ -82,10 +84,13 @@ async def opened(config: Config, opening: Opening, progress: Progress) -> AsyncI
             config, parts, Host(approver=_approver(progress) if opening.asks else NoApprover())
         )
         stack.push_async_callback(runtime.aclose)
+        with_children(runtime)
         await runtime.start()
+        for each in runtime.unavailable() if opening.warn else ():
+            progress.warn(f"{each.owner} is unavailable: {each.reason}")
         yield Opened(runtime=runtime, sessions=sessions, progress=progress)
 
 
 def _approver(progress: Progress) -> Approver:
     """Ask on the terminal when somebody sits there; else every answer is no."""
-    return TerminalApprover(progress) if sys.stdin.isatty() and progress.shown else NoApprover()
+    return TerminalApprover(progress) if somebody_there(progress) else NoApprover()

@@ -12,6 +12,7 @@ from typing import Annotated, TypeVar
 
 import anyio
 from cyclopts import App, Parameter
+from cyclopts.validators import Number
 
 from toolcell.app.settings import (
     endpoints_of,
@@ -34,7 +35,9 @@ app = App(name="sessions", help="What was kept of earlier runs.")
 
 
 @app.command(name="list")
-def list_(*, limit: int = 20, shared: Shared = SHARED) -> int:
+def list_(
+    *, limit: Annotated[int, Parameter(validator=Number(gte=1))] = 20, shared: Shared = SHARED
+) -> int:
     """List sessions, the latest first."""
     found = _read(shared, lambda store: store.list_sessions(limit=limit))
     rows = [info.to_dict() for info in found]

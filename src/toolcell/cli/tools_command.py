@@ -5,13 +5,13 @@ Above: `cli.main`. Below: `cli.opening`, `catalog`, `codemode.declarations`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import anyio
 from cyclopts import App, Parameter
+from cyclopts.validators import Number
 
 from toolcell.base.jsontext import dumps
 from toolcell.catalog.entry import Entry
@@ -23,7 +23,6 @@ from toolcell.cli.opening import Opening, opened
 from toolcell.cli.options import SHARED, Shared
 from toolcell.codemode.declarations.files import api_files
 from toolcell.codemode.view import GuestView
-from toolcell.sources.contract import Unavailable
 
 app = App(name="tools", help="What is in the catalog, and how to find and call it.")
 From = Annotated[
@@ -34,10 +33,9 @@ MAX_DESCRIPTION = 100
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A catalog to look into, and what should be in it and is not."""
+    """A catalog to look into."""
 
     snapshot: CatalogSnapshot
-    unavailable: Sequence[Unavailable] = ()
 
 
 @app.command(name="list")
@@ -49,7 +47,6 @@ def list_(*, catalog: From = None, shared: Shared = SHARED) -> int:
         print_json([entry.compact() for entry in entries])
         return DONE
     print_table(("call", "source", "input", "description"), [_row(entry) for entry in entries])
-    _tell_unavailable(loaded)
     return DONE
 
 
@@ -57,14 +54,14 @@ def list_(*, catalog: From = None, shared: Shared = SHARED) -> int:
 def search(
     query: str,
     *,
-    limit: int = 8,
+    limit: Annotated[int, Parameter(validator=Number(gte=1))] = 8,
     explain: Annotated[bool, Parameter(negative="", help="Say why each tool was found.")] = False,
     catalog: From = None,
     shared: Shared = SHARED,
 ) -> int:
     """Search the catalog as a guest program does."""
     loaded = _load(shared, catalog)
-    hits = loaded.snapshot.search(query, limit=max(1, limit))
+    hits = loaded.snapshot.search(query, limit=limit)
     if shared.json:
         documents = []
         for hit in hits:
@@ -85,7 +82,6 @@ def search(
     print_table(columns, table)
     if not hits:
         print_error(f"no tool matches {query!r}")
-    _tell_unavailable(loaded)
     return DONE
 
 
@@ -143,7 +139,7 @@ def _load(shared: Shared, catalog: Path | None) -> Loaded:
     async def run() -> Loaded:
         async with opened(config, Opening(), progress) as open_:
             run = open_.runtime.run(open_.runtime.scope(channel="cli"))
-            return Loaded(run.surface().catalog.snapshot, open_.runtime.unavailable())
+            return Loaded(run.surface().catalog.snapshot)
 
     with progress.running("starting"):
         return anyio.run(run)
@@ -178,8 +174,3 @@ def _short(entry: Entry) -> list[str]:
 def _source(entry: Entry) -> str:
     sourced = entry.sourced
     return f"{sourced.source}:{sourced.owner}"
-
-
-def _tell_unavailable(loaded: Loaded) -> None:
-    for each in loaded.unavailable:
-        print_error(f"{each.owner} is unavailable: {each.reason}")

@@ -5,7 +5,7 @@ Above: the user's program. Below: `app`. The public Python face; nothing is deci
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Literal, TypeVar
 
@@ -18,7 +18,7 @@ from toolcell.config.overlay import with_code_mode
 from toolcell.config.parse import parse_config
 from toolcell.config.resolve import code_mode_options
 from toolcell.config.tree import Config
-from toolcell.errors import ToolcellError
+from toolcell.errors import ConfigError, ToolcellError
 from toolcell.plugin_sdk.define import ToolPlugin
 from toolcell.protocol.scope import DEFAULT_AGENT
 from toolcell.surface.definitions import definitions
@@ -70,6 +70,10 @@ class CodeModeSession:
             `content` for the model, `details` as plain JSON, `is_error`. Unknown names and refused
             calls come back as errors, never as exceptions.
         """
+        if not isinstance(arguments, Mapping):
+            kind = type(arguments).__name__
+            msg = f"arguments must be an object, not {kind}; parse JSON text first"
+            raise ToolcellError(msg, code="invalid_arguments")
         return await self._active().call(name, arguments, call_id=call_id)
 
     def _active(self) -> Run:
@@ -111,6 +115,7 @@ class CodeMode(CodeModeSession):
         guest_api: GuestApi | None = None,
         host: Host | None = None,
     ) -> None:
+        _check(tools, host)
         self._config = with_code_mode(parse_config(config), executor=executor, guest_api=guest_api)
         plugins = [each for each in tools if isinstance(each, ToolPlugin)]
         parts = Parts(
@@ -172,3 +177,13 @@ class CodeMode(CodeModeSession):
         scope = self._runtime.scope(session_id=session_id, channel="library")
         options = code_mode_options(self._config, DEFAULT_AGENT)
         return self._runtime.run(scope, options=options)
+
+
+def _check(tools: Any, host: Any) -> None:
+    """Say what is wrong with the two arguments that are easily mixed up."""
+    if isinstance(tools, str) or callable(tools) or not isinstance(tools, Iterable):
+        msg = f"tools must be a list of functions, tools and plugins, not {type(tools).__name__}"
+        raise ConfigError(msg)
+    if host is not None and not isinstance(host, Host):
+        msg = f"host must be a toolcell.Host, not {type(host).__name__}"
+        raise ConfigError(msg)

@@ -49,5 +49,8 @@ class NoApprover:
         """Refuse, and say why."""
         return ApprovalAnswer(
             approved=False,
-            reason=f"tool {request.tool_name!r} needs approval and no approver is configured",
+            reason=(
+                f"tool {request.tool_name!r} needs approval and nobody can be asked; allow it with "
+                "a rule in tools.approvals.rules, or give the runtime an approver"
+            ),
         )

@@ -19,12 +19,16 @@ Api = Literal["openai-chat", "openai-responses", "anthropic"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """`models.providers.<id>`: which wire, where, with which key."""
+    """`models.providers.<id>`: which wire, where, with which key.
+
+    `problem` says why it cannot be used, such as a variable that is not set.
+    """
 
     api: Api = "openai-chat"
     base_url: str | None = None
     api_key: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
+    problem: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +115,8 @@ class ProviderRegistry:
 
     def _make(self, provider_id: str) -> Provider:
         endpoint = self._endpoint(provider_id)
+        if endpoint.problem:
+            raise ConfigError(endpoint.problem)
         settings = WireSettings(
             provider_id=provider_id,
             base_url=endpoint.base_url,

@@ -25,6 +25,7 @@ BUSY_SECONDS: Final = 30.0
 """How long to wait for another process that is writing."""
 
 _PAUSE_SECONDS: Final = 0.02
+OPEN_TRIES: Final = 250
 
 MIGRATIONS: Final[tuple[str, ...]] = (
     """
@@ -88,17 +89,29 @@ class Database:
         self._path = path
         with self._errors("open"):
             _make_private(path)
-            self._connection = sqlite3.connect(
-                path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
-            )
+            for left in reversed(range(OPEN_TRIES)):
+                try:
+                    self._connection = self._opened()
+                except sqlite3.OperationalError as error:
+                    if not left or not _passing(error):
+                        raise
+                    time.sleep(_PAUSE_SECONDS)
+                else:
+                    return
+
+    def _opened(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(
+            self._path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+        )
         try:
-            with self._errors("open"):
-                self._use_wal()
-                self._connection.execute("PRAGMA synchronous = NORMAL")
-                self._migrate()
-        except SessionError:
-            self._connection.close()
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = NORMAL")
+            self._connection = connection
+            self._migrate()
+        except BaseException:
+            connection.close()
             raise
+        return connection
 
     def write(self, records: Sequence[Record]) -> None:
         """Write records in one transaction: all or none.
@@ -193,18 +206,6 @@ class Database:
         """Close the connection; the last one to close folds the WAL back in."""
         self._connection.close()
 
-    def _use_wal(self) -> None:
-        """Switch the journal; SQLite may refuse at once, not waiting, while others do the same."""
-        for left in reversed(range(int(BUSY_SECONDS / _PAUSE_SECONDS))):
-            try:
-                self._connection.execute("PRAGMA journal_mode = WAL")
-            except sqlite3.OperationalError as error:
-                if not left or "locked" not in str(error):
-                    raise
-                time.sleep(_PAUSE_SECONDS)
-            else:
-                return
-
     def _migrate(self) -> None:
         if self._version() == len(MIGRATIONS):
             return
@@ -245,6 +246,16 @@ class Database:
             place = f"session store {str(self._path)!r}"
             message = f"cannot {doing} {place}: {error}; {_remedy(error)}"
             raise SessionError(message) from error
+
+
+def _passing(error: sqlite3.OperationalError) -> bool:
+    """Whether opening again may work.
+
+    SQLite refuses to switch the journal while others do the same, and answers with an I/O error
+    when the last connection of another process folds its journal in and deletes it meanwhile.
+    """
+    name = getattr(error, "sqlite_errorname", "")
+    return name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_IOERR"))
 
 
 def _make_private(path: Path) -> None:

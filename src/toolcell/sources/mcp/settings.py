@@ -84,7 +84,7 @@ def parse_server(name: str, mapping: Mapping[str, Any]) -> McpServerSettings:
         target = _snake(str(key))
         reader = _READERS.get(target)
         if reader is None:
-            known = ", ".join(sorted(_READERS))
+            known = ", ".join(sorted(_camel(name) for name in _READERS))
             msg = f"unknown key; known keys: {known}"
             raise ConfigError(msg, path=f"{where}.{key}")
         values[target] = reader(value, f"{where}.{key}")
@@ -106,6 +106,11 @@ def _checked(settings: McpServerSettings, where: str, given: frozenset[str]) -> 
         msg = f"belongs to a server with {other!r}; remove it"
         raise ConfigError(msg, path=f"{where}.{key}")
     return settings
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(part.capitalize() for part in rest)
 
 
 def _snake(key: str) -> str:
