@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 from toolcell.agent.contract import AgentPorts, RunLimits, RunRequest, RunResult
 from toolcell.agent.loop import run_agent
+from toolcell.app.children import INSTRUCTIONS, ChildTurn
 from toolcell.app.routes import NO_EXTRAS, Routes, RunExtras
 from toolcell.app.runtime import Runtime
 from toolcell.app.settings import max_turns_of
@@ -43,13 +45,14 @@ class Turn:
 
 async def converse(
     runtime: Runtime,
-    sessions: Sessions,
+    sessions: Sessions | None,
     turn: Turn,
     *,
     on_text: Callable[[str], None] | None = None,
 ) -> RunResult:
     """Run one turn to its end; the session's record grows by it.
 
+    Without `sessions` a conversation begins with the turn's own history, or none.
     When a provider cannot answer, the run goes on with the agent's `fallbacks`, in order.
 
     Raises:
@@ -62,15 +65,18 @@ async def converse(
     if name is None:
         msg = "no model is named; set agents.defaults.model or pass --model provider/model"
         raise ConfigError(msg)
+    with_children(runtime)
+    runtime.swarming.runner.parent_model(turn.scope.run_id, name)
     fallbacks = agent_setting(runtime.config, agent, "fallbacks")
     extras = replace(turn.extras, prompt=turn.prompt)
     routes = Routes(runtime, turn.scope, fallbacks, extras)
+    completed = False
     try:
         route = routes.to(name)
         history = turn.history
         if history is None:
-            history = await sessions.history(turn.scope.session_id)
-        return await run_agent(
+            history = () if sessions is None else await sessions.history(turn.scope.session_id)
+        result = await run_agent(
             RunRequest(
                 scope=turn.scope,
                 model=route.model,
@@ -91,8 +97,31 @@ async def converse(
             limits=RunLimits(max_turns=max_turns_of(runtime.config, agent)),
             on_text=on_text,
         )
+        completed = result.status == "completed"
+        return result
     finally:
         await routes.aclose()
+        if not completed:
+            await runtime.swarming.swarm.cancel_run(turn.scope)
+
+
+def with_children(runtime: Runtime) -> None:
+    """Let the runs of a runtime start child agents, where `tools.swarm` is on."""
+    runner = runtime.swarming.runner
+    if runner.turns is None:
+        runner.turns = partial(_child_turn, runtime)
+
+
+async def _child_turn(runtime: Runtime, turn: ChildTurn) -> RunResult:
+    asked = Turn(
+        scope=turn.scope,
+        prompt=turn.prompt,
+        model=turn.model,
+        history=turn.history,
+        instructions=INSTRUCTIONS,
+        extras=RunExtras(options=turn.options),
+    )
+    return await converse(runtime, None, asked)
 
 
 def _system(runtime: Runtime, turn: Turn) -> str | None:

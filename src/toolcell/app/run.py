@@ -15,6 +15,7 @@ from typing import Any
 from toolcell.agent.gate_calls import model_invocation
 from toolcell.app.catalogs import CatalogShelf
 from toolcell.app.searching import put_tool_search, search_choice
+from toolcell.app.swarming import Swarming
 from toolcell.app.toolbox import Toolbox
 from toolcell.base.clock import Clock
 from toolcell.base.identifiers import fresh
@@ -42,11 +43,11 @@ from toolcell.tools.tool import (
     SourcedTool,
     Tool,
     ToolContext,
-    core_tool,
 )
 from toolcell.toolsearch.runtime import ToolSearchPorts, ToolSearchRuntime
 
 OnUpdate = Callable[[Any], None]
+CONTROL_OWNER = "code-mode"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +61,7 @@ class RunPorts:
     code_mode: RuntimePorts
     sink: Sink
     clock: Clock
+    swarming: Swarming
     reranker: Reranker | None = None
 
 
@@ -218,8 +220,10 @@ class Run:
     def _build(self, version: int) -> RunSurface:
         settings, ports = self._settings, self._ports
         own = (tool for source in settings.sources for tool in source.tools())
-        offered = (*ports.toolbox.tools(), *own)
-        tools = tuple(t for t in offered if allows(settings.policy, t))
+        swarm = ports.swarming
+        offered = (*ports.toolbox.tools(), *swarm.offered(self.scope), *own)
+        allowed = (t for t in offered if allows(settings.policy, t))
+        tools = (*(t for t in allowed if swarm.permits(self.scope, t)), *swarm.granted(self.scope))
         choice = search_choice(settings.search, settings.policy, ports.tool_search)
         decided = activation(
             settings.options,
@@ -275,8 +279,13 @@ class Run:
     def _code_mode(
         self, catalog: RunCatalog, tools: tuple[SourcedTool, ...]
     ) -> tuple[CodeModeRuntime, SurfacePlan]:
-        code = CodeModeRuntime(catalog, self._settings.options, self._ports.code_mode)
-        plan = plan_code_mode(tools, [core_tool(tool) for tool in code.controls()])
+        code = CodeModeRuntime(
+            catalog,
+            self._settings.options,
+            self._ports.code_mode,
+            extra=self._ports.swarming.extensions(self.scope, tools),
+        )
+        plan = plan_code_mode(tools, [_control(tool) for tool in code.controls()])
         code.visible_tools = tuple(tool.name for tool in plan.visible)
         return code, plan
 
@@ -304,6 +313,11 @@ def _probe(owner: str) -> SourcedTool:
     tool = Tool(name="tool", description="", parameters={}, execute=never)
     origin = McpOrigin(server=owner, tool=tool.name)
     return SourcedTool(tool=tool, source="mcp", owner=owner, group=Group.MCP, mcp=origin)
+
+
+def _control(tool: Tool) -> SourcedTool:
+    """Return a control as what the record calls it: never by the id of the shell's own `exec`."""
+    return SourcedTool(tool=tool, source="openclaw", owner=CONTROL_OWNER, group=Group.CORE)
 
 
 def _failure(text: str, code: str) -> ToolResult:

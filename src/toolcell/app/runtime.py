@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from toolcell.app.catalogs import CatalogShelf
+from toolcell.app.children import ChildRuns
 from toolcell.app.debug import debug_log
 from toolcell.app.executors import Executors
 from toolcell.app.host import Host
@@ -25,6 +26,7 @@ from toolcell.app.settings import (
     secret_values_of,
 )
 from toolcell.app.supervisor import Supervisor
+from toolcell.app.swarming import ClosedForChildren, Swarming
 from toolcell.app.toolbox import Toolbox
 from toolcell.app.tracing import tracing
 from toolcell.base.identifiers import fresh
@@ -36,7 +38,7 @@ from toolcell.config.code_mode import CodeModeOptions
 from toolcell.config.env import shell_environment
 from toolcell.config.resolve import code_mode_options, tool_search_options
 from toolcell.config.tree import Config
-from toolcell.errors import ToolcellError
+from toolcell.errors import ConfigError, ToolcellError
 from toolcell.plugin_sdk.define import ToolPlugin
 from toolcell.protocol.scope import DEFAULT_AGENT, RunScope
 from toolcell.protocol.sink import FanOut, Guarded, Sink
@@ -113,6 +115,7 @@ class Runtime:
             on_progress=parts.on_progress,
         )
         self.providers = ProviderRegistry(endpoints, watch=next(iter(debug), None))
+        self.swarming = self._swarm()
         self._mcp = McpSource(
             servers,
             spawner=self.supervisor,
@@ -148,14 +151,23 @@ class Runtime:
             sink=self.sink,
             clock=host.clock,
             reranker=host.reranker,
+            swarming=self.swarming,
         )
         self._runs: set[Run] = set()
         self._started = False
 
+    def _swarm(self) -> Swarming:
+        return Swarming(
+            ChildRuns(self.config, self.providers),
+            spawner=self.supervisor,
+            sink=self.sink,
+            clock=self.host.clock,
+        )
+
     def _gate(self) -> Gate:
         return Gate(
             hooks=self.host.hooks,
-            approver=self.host.approver,
+            approver=ClosedForChildren(self.host.approver, self.swarming),
             approvals=approval_rules_of(self.config),
             sink=self.sink,
             clock=self.host.clock,
@@ -218,6 +230,10 @@ class Runtime:
     ) -> RunScope:
         """Return the scope of a new run."""
         entry = self.config.agents.entries.get(agent_id)
+        if entry is None and agent_id != DEFAULT_AGENT:
+            known = ", ".join(sorted({DEFAULT_AGENT, *self.config.agents.entries}))
+            msg = f"there is no agent {agent_id!r}; the agents are {known}"
+            raise ConfigError(msg, path="agents.entries")
         session = session_id or fresh("session")
         return RunScope(
             agent_id=agent_id,
@@ -288,6 +304,7 @@ class Runtime:
         return {
             "gate": self._ports.gate.statistics(),
             "continuations": self._store.statistics(),
+            "swarm": self.swarming.swarm.statistics(),
             **self.executors.statistics(),
         }
 

@@ -27,10 +27,12 @@ CORE_GROUPS: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
         "group:sessions": frozenset(
             {
                 "agents_list",
+                "agents_wait",
                 "sessions_history",
                 "sessions_list",
                 "sessions_search",
                 "sessions_send",
+                "sessions_spawn",
                 "session_status",
                 "spawn_task",
             }
