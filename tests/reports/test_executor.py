@@ -47,7 +47,7 @@ async def test_an_engine_that_cannot_be_loaded_is_runtime_unavailable(guest, mon
     monkeypatch.setattr(executor, "ENGINE_WASM", tmp_path / "absent.wasm")
     async with cells(guest) as open_:
         outcome = await open_.failed("return 1")
-        started = set(open_.cm.statistics()) - {"gate", "continuations"}
+        started = set(open_.cm.statistics()) - {"gate", "continuations", "swarm"}
     assert outcome.code == "runtime_unavailable"
     assert "absent.wasm" in outcome.error
     assert started == {guest[0]}

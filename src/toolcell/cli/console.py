@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from rich.console import Console
@@ -69,6 +69,16 @@ class Progress:
         """Show `text` as what goes on now."""
         if self._status is not None:
             self._status.update(escape(printable(text)))
+
+    def show(self, tree: Any) -> None:
+        """Show something that `rich` can draw, drawn anew as long as it is shown."""
+        if self._status is not None:
+            self._status.update(tree)
+
+    def line(self, text: str) -> None:
+        """Write a line to stderr, above what is shown; a reader that left is no failure."""
+        with self.paused(), suppress(OSError, ValueError):
+            sys.stderr.write(printable(text).encode("utf-8", "backslashreplace").decode() + "\n")
 
     def warn(self, text: str) -> None:
         """Write a warning to stderr, on a terminal or not: it must not get lost."""

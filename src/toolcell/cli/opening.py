@@ -73,11 +73,13 @@ async def opened(config: Config, opening: Opening, progress: Progress) -> AsyncI
         if opening.record:
             store = SessionStore(sessions_path_of(config))
             sessions = await stack.enter_async_context(store)
+        watching = ProgressSink(progress)
+        stack.callback(_told, watching, progress)
         parts = Parts(
             workspace=workspace_of(config, opening.agent) if opening.core else None,
             plugins=opening.plugins,
             mcp=opening.mcp,
-            sinks=(sessions, ProgressSink(progress), *opening.sinks),
+            sinks=(sessions, watching, *opening.sinks),
             on_progress=progress.say,
         )
         runtime = Runtime(
@@ -89,6 +91,13 @@ async def opened(config: Config, opening: Opening, progress: Progress) -> AsyncI
         for each in runtime.unavailable() if opening.warn else ():
             progress.warn(f"{each.owner} is unavailable: {each.reason}")
         yield Opened(runtime=runtime, sessions=sessions, progress=progress)
+
+
+def _told(watching: ProgressSink, progress: Progress) -> None:
+    """Leave the tree of child agents on the terminal when the work is over."""
+    if progress.shown:
+        for line in watching.tree.lines():
+            progress.line(line)
 
 
 def _approver(progress: Progress) -> Approver:

@@ -1,4 +1,4 @@
-"""Owns what a person sees of a running cell: its nested calls, as they start.
+"""Owns what a person sees of a running cell: its nested calls and child agents, as they start.
 
 Above: `cli.opening`. Below: `cli.console`, `protocol.events`.
 """
@@ -6,20 +6,43 @@ Above: `cli.opening`. Below: `cli.console`, `protocol.events`.
 from __future__ import annotations
 
 from toolcell.cli.console import Progress
-from toolcell.protocol.events import ApprovalRequested, CallEnded, CallStarted, Event, ModelCalled
+from toolcell.cli.swarmtree import SwarmTree
+from toolcell.protocol.events import (
+    ApprovalRequested,
+    CallEnded,
+    CallStarted,
+    ChildChanged,
+    Event,
+    ModelCalled,
+    SwarmNote,
+)
 
 
 class ProgressSink:
-    """Turns events into one line of progress."""
+    """Turns events into one line of progress, and the children of a swarm into a tree.
+
+    Attributes:
+        tree: The child agents so far.
+    """
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
         self._running: dict[str, str] = {}
         self._done = 0
+        self.tree = SwarmTree()
 
     def emit(self, event: Event) -> None:
         """Take an event; never raises."""
         match event:
+            case ChildChanged() | SwarmNote():
+                line = self.tree.take(event)
+                if self._progress.shown:
+                    self._progress.show(self.tree)
+                elif line is not None:
+                    self._progress.line(line)
+                return
+            case _ if self.tree and self._progress.shown:
+                return  # the tree stays; its own times go on
             case CallStarted():
                 self._running[event.call_id] = event.tool_name
             case CallEnded():
