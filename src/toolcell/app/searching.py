@@ -16,11 +16,13 @@ from toolcell.policy.rules import Policy, denies
 from toolcell.surface.client_names import check_client_names
 from toolcell.surface.plan import SurfacePlan, is_direct, plan_tool_search
 from toolcell.tools.content import ToolResult
-from toolcell.tools.tool import SourcedTool, Tool, ToolContext, ToolKind, core_tool
+from toolcell.tools.tool import Group, SourcedTool, Tool, ToolContext, ToolKind
 from toolcell.toolsearch.description import CALL_NAME, CODE_NAME, SEARCH_NAME
 from toolcell.toolsearch.directory import directory
 from toolcell.toolsearch.likely import likely, required
 from toolcell.toolsearch.runtime import ToolSearchPorts, ToolSearchRuntime, effective_mode
+
+CONTROL_OWNER = "tool-search"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +81,7 @@ def put_tool_search(
         RequestError: client tools have names that cannot be kept apart (CN-07).
     """
     search = ToolSearchRuntime(catalog, choice.mode, choice.options, ports)
-    given = [core_tool(tool) for tool in search.controls()]
+    given = [_control(tool) for tool in search.controls()]
     controls = [control for control in given if not denies(choice.policy, control)]
     direct = [tool for tool in tools if is_direct(tool)]
     if choice.mode == "directory":
@@ -123,4 +125,9 @@ def _stand_in(name: str) -> SourcedTool:
         raise CallError("it is not there", code="unavailable", effect="none")
 
     tool = Tool(name=name, description="", parameters={}, execute=never, kind=ToolKind.CONTROL)
-    return core_tool(tool)
+    return _control(tool)
+
+
+def _control(tool: Tool) -> SourcedTool:
+    """Return a control as what the record calls it: never by the id of a tool of that name."""
+    return SourcedTool(tool=tool, source="openclaw", owner=CONTROL_OWNER, group=Group.CORE)

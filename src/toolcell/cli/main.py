@@ -15,6 +15,7 @@ from toolcell.cli import (
     approvals_command,
     config_command,
     mcp_command,
+    qa_command,
     sessions_command,
     tools_command,
 )
@@ -42,6 +43,7 @@ app.command(demo)
 app.command(doctor)
 app.command(gateway)
 app.command(mcp_command.app)
+app.command(qa_command.app)
 app.command(replay)
 app.command(sessions_command.app)
 app.command(tools_command.app)

@@ -17,8 +17,13 @@ from toolcell.sessions.projections import CallNode, call_tree
 from toolcell.sessions.records import Record
 
 _CONTROLS: Final = frozenset(
-    {"exec", "wait", "tool_search_code", "tool_search", "tool_describe", "tool_call"}
+    {
+        *("openclaw:code-mode:exec", "openclaw:code-mode:wait"),
+        *("openclaw:tool-search:tool_search_code", "openclaw:tool-search:tool_search"),
+        *("openclaw:tool-search:tool_describe", "openclaw:tool-search:tool_call"),
+    }
 )
+"""What the record calls the controls: never by the id of a tool of the same name."""
 
 
 def tool_use(trace: Trace) -> dict[str, Any]:
@@ -64,19 +69,12 @@ def _run(run: str | None, trace: Trace, roots: Sequence[CallNode]) -> dict[str, 
 
 def _calls(nodes: Iterable[CallNode], through: str | None) -> Iterator[dict[str, Any]]:
     for node in nodes:
-        control = node.source == "openclaw" and node.tool_id == f"openclaw:core:{node.tool_name}"
-        if control and node.tool_name in _CONTROLS and (node.children or _is_control(node)):
+        if node.tool_id in _CONTROLS:
             yield from _calls(node.children, node.tool_name)
             continue
         call = {"tool": node.tool_id, "source": node.source, "status": node.status}
         yield call if through is None else {**call, "through": through}
         yield from _calls(node.children, through)
-
-
-def _is_control(node: CallNode) -> bool:
-    """A shell `exec` of a model's own has a command and no code; controls have nested names."""
-    arguments = node.arguments if isinstance(node.arguments, dict) else {}
-    return node.parent_id is None and (node.tool_name != "exec" or "code" in arguments)
 
 
 def _last(records: Sequence[Record], kind: str) -> dict[str, Any]:

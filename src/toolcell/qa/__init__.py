@@ -1,0 +1,1 @@
+"""Scenarios that show, over real HTTP and from the record alone, that a promise is kept."""
