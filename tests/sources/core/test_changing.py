@@ -1,4 +1,4 @@
-"""`write` and `edit`: atomic, bounded, below the roots (issue part 4; rules 7.4, 7.5)."""
+"""`write` and `edit`: atomic, bounded, below the roots (issue part 4; rule 7.4, rule 7.5)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`apply_patch`: all or nothing, in two forms (issue part 4; rules 7.4, 7.5)."""
+"""`apply_patch`: all or nothing, in two forms (issue part 4; rule 7.4, rule 7.5)."""
 
 from __future__ import annotations
 
