@@ -90,7 +90,7 @@ class RunRequest:
     Attributes:
         scope: Whom it acts for.
         model: The provider's own name of the model.
-        prompt: What the user says.
+        prompt: What the user says; None goes on from the history as it stands.
         history: The conversation so far, without a system message.
         system: The configured system prompt; sent first, never recorded.
         options: Further keys of the model request, such as `temperature`.
@@ -99,7 +99,7 @@ class RunRequest:
 
     scope: RunScope
     model: str
-    prompt: str
+    prompt: str | None
     history: tuple[Message, ...] = ()
     system: str | None = None
     options: Mapping[str, Any] = field(default_factory=dict)

@@ -78,7 +78,8 @@ class AgentRun:
         started = RunStarted(scope=scope, at=clock.wall(), model=self._request.model)
         self._ports.sink.emit(started)
         try:
-            self._add(Message(role="user", text=self._request.prompt))
+            if self._request.prompt is not None:
+                self._add(Message(role="user", text=self._request.prompt))
             result = await self._drive()
         except ToolcellError as error:
             self._end("failed", error.message)

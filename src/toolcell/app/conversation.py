@@ -28,7 +28,7 @@ class Turn:
 
     Attributes:
         scope: Whom the run acts for; its session's history is continued.
-        prompt: What the user says.
+        prompt: What the user says; None goes on from the history as it stands.
         model: `provider/model`; the agent's own when None.
         history: The conversation so far, when it is not the session's.
         instructions: System text of the caller's, put behind the agent's own.
@@ -36,7 +36,7 @@ class Turn:
     """
 
     scope: RunScope
-    prompt: str
+    prompt: str | None
     model: str | None = None
     history: tuple[Message, ...] | None = None
     instructions: str | None = None
@@ -68,7 +68,7 @@ async def converse(
     with_children(runtime)
     runtime.swarming.runner.parent_model(turn.scope.run_id, name)
     fallbacks = agent_setting(runtime.config, agent, "fallbacks")
-    extras = replace(turn.extras, prompt=turn.prompt)
+    extras = replace(turn.extras, prompt=turn.prompt or "")
     routes = Routes(runtime, turn.scope, fallbacks, extras)
     completed = False
     try:

@@ -17,7 +17,7 @@ import anyio
 
 from toolcell.agent.contract import PlanSurface, Route
 from toolcell.app.run import Run
-from toolcell.app.runtime import Runtime
+from toolcell.app.runtime import Offer, Runtime
 from toolcell.app.settings import model_options_of
 from toolcell.errors import ProviderError
 from toolcell.protocol.events import Diagnostic
@@ -41,6 +41,7 @@ class RunExtras:
         tools_disabled: The run has no tools (rule 2.3).
         prompt: What the user says; set by `converse`.
         before_model: Awaited before each model call.
+        replay_safe_only: Only audited read-only tools: a turn that is rebuilt (rule 3.13).
     """
 
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -48,6 +49,7 @@ class RunExtras:
     tools_disabled: bool = False
     prompt: str = ""
     before_model: Callable[[], Awaitable[None]] | None = None
+    replay_safe_only: bool = False
 
 
 NO_EXTRAS: Final = RunExtras()
@@ -90,7 +92,7 @@ class Routes:
             self._scope,
             model=name,
             sources=extras.sources,
-            tools_disabled=extras.tools_disabled,
+            offer=_offer(extras),
             prompt=extras.prompt,
         )
         self._runs.append(run)
@@ -153,3 +155,9 @@ class Routes:
             return await run.plan()
 
         return plan
+
+
+def _offer(extras: RunExtras) -> Offer:
+    if extras.tools_disabled:
+        return "none"
+    return "replay-safe" if extras.replay_safe_only else "all"

@@ -79,6 +79,7 @@ class RunSettings:
     search: ToolSearchOptions = field(default_factory=ToolSearchOptions)
     prompt: str = ""
     sources: tuple[Source, ...] = ()
+    replay_safe_only: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -224,6 +225,8 @@ class Run:
         offered = (*ports.toolbox.tools(), *swarm.offered(self.scope), *own)
         allowed = (t for t in offered if allows(settings.policy, t))
         tools = (*(t for t in allowed if swarm.permits(self.scope, t)), *swarm.granted(self.scope))
+        if settings.replay_safe_only:
+            tools = tuple(t for t in tools if t.trusted and t.tool.replay_safe)
         choice = search_choice(settings.search, settings.policy, ports.tool_search)
         decided = activation(
             settings.options,
@@ -285,6 +288,7 @@ class Run:
             self._ports.code_mode,
             extra=self._ports.swarming.extensions(self.scope, tools),
         )
+        code.always_restart_safe = self._settings.replay_safe_only
         plan = plan_code_mode(tools, [_control(tool) for tool in code.controls()])
         code.visible_tools = tuple(tool.name for tool in plan.visible)
         return code, plan

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from toolcell.app.catalogs import CatalogShelf
 from toolcell.app.children import ChildRuns
@@ -55,6 +55,8 @@ from toolcell.sources.plugins import PluginSet, PluginSource, load_plugins
 from toolcell.tools.tool import SourcedTool, Tool
 from toolcell.toolsearch.child.launch import Launcher
 from toolcell.toolsearch.runtime import ToolSearchPorts
+
+Offer: TypeAlias = Literal["all", "none", "replay-safe"]
 
 
 def _quiet(_: str) -> None:
@@ -256,7 +258,7 @@ class Runtime:
         options: CodeModeOptions | None = None,
         model: str | None = None,
         sources: Sequence[Source] = (),
-        tools_disabled: bool = False,
+        offer: Offer = "all",
         prompt: str = "",
     ) -> Run:
         """Make a run; end it with `end`.
@@ -266,7 +268,8 @@ class Runtime:
             options: The effective options, when not the configured ones.
             model: `provider/model`, for activation per model.
             sources: Started sources of this run alone; whoever made them closes them.
-            tools_disabled: The run has no tools at all (rule 2.3).
+            offer: `none` for a run without tools (rule 2.3); `replay-safe` for audited read-only
+                tools alone and restart-safe cells (rule 3.13).
             prompt: The user's message: tools it asks for may be shown with their schemas.
         """
         settings = RunSettings(
@@ -276,7 +279,8 @@ class Runtime:
             search=tool_search_options(self.config, scope.agent_id),
             prompt=prompt,
             sources=tuple(sources),
-            tools_disabled=tools_disabled,
+            tools_disabled=offer == "none",
+            replay_safe_only=offer == "replay-safe",
         )
         run = Run(settings, self._ports)
         self._runs.add(run)

@@ -13,6 +13,7 @@ from cyclopts import Parameter
 
 from toolcell.agent.contract import RunResult
 from toolcell.app.conversation import Turn, converse
+from toolcell.app.recovery import rebuild
 from toolcell.cli.calltree import tree_lines
 from toolcell.cli.console import DONE, FAILED, Progress, print_error, print_json, print_text
 from toolcell.cli.input import read_text
@@ -24,7 +25,10 @@ from toolcell.protocol.scope import DEFAULT_AGENT
 
 def agent(
     *,
-    message: Annotated[str, Parameter(name=("--message", "-m"), allow_leading_hyphen=True)],
+    message: Annotated[
+        str | None, Parameter(name=("--message", "-m"), allow_leading_hyphen=True)
+    ] = None,
+    recover: Annotated[bool, Parameter(negative="")] = False,
     session: str | None = None,
     agent_id: Annotated[str, Parameter(name="--agent")] = DEFAULT_AGENT,
     model: str | None = None,
@@ -34,6 +38,8 @@ def agent(
 
     Args:
         message: What you say; `-` reads it from standard input.
+        recover: Rebuild the turn of --session that a restart cut off while a restart-safe cell
+            was parked; only audited read-only tools are offered.
         session: The session to continue; a new one when absent.
         agent_id: The agent.
         model: `provider/model`, instead of the agent's own.
@@ -41,16 +47,19 @@ def agent(
     """
     config = shared.load()
     progress = Progress()
-    prompt = read_text(message) if message == "-" else message
-    if not prompt.strip():
-        raise ConfigError("the message is empty; say something with --message")
+    prompt = None if recover else _prompt(message)
+    if recover and session is None:
+        raise ConfigError("--recover needs --session: which session to go on with")
 
     async def run() -> tuple[RunResult, dict[str, Any]]:
         opening = Opening(agent=agent_id, record=True)
         async with opened(config, opening, progress) as open_:
             scope = open_.runtime.scope(session_id=session, agent_id=agent_id, channel="cli")
-            turn = Turn(scope=scope, prompt=prompt, model=model)
-            result = await converse(open_.runtime, open_.sessions, turn)
+            if recover:
+                result = await rebuild(open_.runtime, open_.sessions, scope, model=model)
+            else:
+                turn = Turn(scope=scope, prompt=prompt, model=model)
+                result = await converse(open_.runtime, open_.sessions, turn)
             return result, await _told(open_, scope.session_id)
 
     with progress.running("starting"):
@@ -64,6 +73,13 @@ def agent(
     if result.error is not None and not shared.json:
         print_error(result.error.message)
     return DONE if result.status == "completed" else FAILED
+
+
+def _prompt(message: str | None) -> str:
+    text = read_text(message) if message == "-" else message or ""
+    if not text.strip():
+        raise ConfigError("the message is empty; say something with --message")
+    return text
 
 
 async def _told(open_: Opened, session_id: str) -> dict[str, Any]:

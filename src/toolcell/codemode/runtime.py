@@ -88,6 +88,9 @@ class CodeModeRuntime:
         ports: What is lent.
         visible_tools: Names of the tools the model sees, for telemetry.
         extra: Extensions beside those of the guest API, such as plugin namespaces.
+
+    Attributes:
+        always_restart_safe: Every cell is restart-safe, whatever the model says (BEHAVIOURS 213).
     """
 
     def __init__(
@@ -101,6 +104,7 @@ class CodeModeRuntime:
     ) -> None:
         self.options = options
         self.visible_tools = visible_tools
+        self.always_restart_safe = False
         self._catalog = catalog
         self._ports = ports
         own = (RunNamespaces(catalog.scope).extension(), *extra)
@@ -175,7 +179,7 @@ class CodeModeRuntime:
             executor = self._ports.executors(self.options.executor)
             if MENTION in source:
                 plan = await self._with_declarations(plan)
-            safe = asked.restart_safe or force_restart_safe
+            safe = asked.restart_safe or force_restart_safe or self.always_restart_safe
             asked = replace(asked, code=source, restart_safe=safe)
             cell = self._cell(asked, plan, executor, call_id)
             if typescript is not None:
