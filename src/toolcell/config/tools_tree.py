@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, model_validator
 
 from toolcell.config.fields import Settings, clamped
+from toolcell.config.web_tree import WebSettings
 
 
 class CodeModeSettings(Settings):
@@ -154,6 +155,8 @@ class ToolsSettings(AgentToolSettings):
     """The further policy of sandboxed agents."""
     approvals: ApprovalSettings = Field(default_factory=ApprovalSettings)
     """Which calls a person must approve."""
+    web: WebSettings = Field(default_factory=WebSettings)
+    """The web tools."""
 
     @model_validator(mode="before")
     @classmethod

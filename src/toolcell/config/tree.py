@@ -12,6 +12,7 @@ from pydantic import Field, field_validator
 from toolcell.config.fields import Settings, clamped
 from toolcell.config.gateway_tree import GatewaySettings
 from toolcell.config.tools_tree import AgentToolSettings, ToolsSettings
+from toolcell.config.web_tree import ChannelSettings
 
 
 class ModelRowSettings(Settings):
@@ -165,5 +166,7 @@ class Config(Settings):
     """Further tools and bundled parts."""
     sessions: SessionsSettings = Field(default_factory=SessionsSettings)
     """What happened."""
+    channels: dict[str, ChannelSettings] = Field(default_factory=dict)
+    """Places where conversations are, by id; for the `conversations_*` tools."""
     gateway: GatewaySettings = Field(default_factory=GatewaySettings)
     """The HTTP door."""
