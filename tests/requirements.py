@@ -77,18 +77,9 @@ RULES: dict[str, str] = {
 }
 
 _NAMESPACES = "with the issue of plugin namespaces, swarm and further core tools"
-_TOOL_SEARCH = "with the tool search issue"
 
 GAPS: dict[str, str] = {
     "7.4": _NAMESPACES,
-    "10.1": _TOOL_SEARCH,
-    "10.2": _TOOL_SEARCH,
-    "10.3": _TOOL_SEARCH,
-    "10.4": _TOOL_SEARCH,
-    "10.5": _TOOL_SEARCH,
-    "10.6": _TOOL_SEARCH,
-    "10.7": _TOOL_SEARCH,
-    "10.8": _TOOL_SEARCH,
     "11.1": _NAMESPACES,
     "11.2": _NAMESPACES,
 }

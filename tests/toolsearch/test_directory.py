@@ -93,7 +93,7 @@ async def test_when_everything_is_shown_the_directory_says_none():
 
 
 async def test_file_and_shell_tools_are_shown_and_not_listed():
-    """PP-08: a plugin's homonym stays deferred under its id."""
+    """PP-08, BEHAVIOURS 299: a plugin's homonym stays deferred under its id."""
     told = Told()
     four = [core(told, name, name, schema(path="string")) for name in ("read", "write", "edit")]
     four.append(core(told, "exec", "Run a command"))
