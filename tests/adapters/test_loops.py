@@ -31,7 +31,7 @@ def openai(server):
 
 
 async def test_the_openai_sdk_runs_code_mode():
-    """Rule 2.2: the tools of the session are what is sent; results come back as tool messages."""
+    """rule 2.2: the tools of the session are what is sent; results come back as tool messages."""
     code = "return (await price({item: 'apple'})) + (await price({item: 'pear'}))"
     script = ScriptedModel([[tool_call("exec", {"code": code})], "1.25 in all"])
     async with (
@@ -47,7 +47,7 @@ async def test_the_openai_sdk_runs_code_mode():
 
 
 async def test_calls_of_one_reply_are_answered_in_order_and_bad_ones_are_told():
-    """Rule 10.3, CN-08."""
+    """rule 10.3, CN-08."""
     calls = [
         tool_call("tool_search", {"query": "price"}),
         ToolCall("c2", "tool_call", "not json"),
@@ -67,7 +67,7 @@ async def test_calls_of_one_reply_are_answered_in_order_and_bad_ones_are_told():
 
 
 async def test_the_directory_goes_in_front_of_the_conversation():
-    """Rule 10.4."""
+    """rule 10.4."""
     script = ScriptedModel(["done"])
     async with (
         openai_server(script) as server,
@@ -94,7 +94,7 @@ async def test_a_model_that_never_ends_is_stopped():
 
 
 async def test_the_anthropic_sdk_runs_tool_search():
-    """Rule 10.3, rule 10.5."""
+    """rule 10.3, rule 10.5."""
     script = ScriptedModel(
         [
             [tool_call("tool_search", {"query": "price"})],

@@ -23,7 +23,7 @@ def home(tmp_path, monkeypatch):
 
 
 def test_the_scenario_holds_and_reports(tmp_path, capsys):
-    """Rule 10.8: the six checks over real HTTP, in every lane; exit code 0."""
+    """rule 10.8: the six checks over real HTTP, in every lane; exit code 0."""
     report = tmp_path / "report.json"
     words = ("qa", "suite", "--provider-mode", "mock-openai")
     words += ("--scenario", "tool-search-gateway-e2e", "--sizes", "43,120")
@@ -43,7 +43,7 @@ def test_the_scenario_holds_and_reports(tmp_path, capsys):
 
 
 async def test_a_lane_that_does_something_else_fails_its_checks():
-    """Rule 10.8: the checks can fail, each for its own reason."""
+    """rule 10.8: the checks can fail, each for its own reason."""
     nothing = replace(CODE, name="nothing", steps=("I did nothing.",))
     leaking = replace(TOOLS, name="leaking", shown=("tool_search",))
     other = replace(
@@ -65,7 +65,7 @@ async def test_a_lane_that_does_something_else_fails_its_checks():
 
 
 async def test_a_lane_that_cannot_run_is_a_failed_check():
-    """Rule 10.8: nothing that did not happen counts as passed."""
+    """rule 10.8: nothing that did not happen counts as passed."""
     broken = replace(CODE, name="broken", steps=())
     report = await tool_search_gateway((DIRECT, broken), (3,))
     (check,) = [check for check in report.checks if not check.ok]
@@ -88,7 +88,7 @@ def test_wrong_options_are_told(words, part, capsys):
 
 
 def test_a_failed_check_is_exit_code_one(monkeypatch, capsys):
-    """Rule 10.8: non-zero exit when a check fails."""
+    """rule 10.8: non-zero exit when a check fails."""
     from toolcell.qa import checks  # noqa: PLC0415 - what is patched
 
     monkeypatch.setattr(checks, "WANTED_ID", "openclaw:fake:another")

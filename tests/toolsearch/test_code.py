@@ -60,7 +60,7 @@ async def value_of(g, code):
 
 
 async def test_one_control_and_its_contract_are_shown(g):
-    """Rule 10.2, BEHAVIOURS 297, 338."""
+    """rule 10.2, BEHAVIOURS 297, 338."""
     assert g.shown == ["tool_search_code"]
     said = g.plan.definitions[0].description
     for name in ("openclaw.tools.search", "openclaw.tools.describe", "openclaw.tools.call"):
@@ -68,7 +68,7 @@ async def test_one_control_and_its_contract_are_shown(g):
 
 
 async def test_search_describe_and_call_in_one_body(g, told):
-    """Rule 10.5: the example of the page, with the name of a tool of ours."""
+    """rule 10.5: the example of the page, with the name of a tool of ours."""
     value = await value_of(
         g,
         """
@@ -85,7 +85,7 @@ async def test_search_describe_and_call_in_one_body(g, told):
 
 
 async def test_the_other_examples_of_the_page(g, told):
-    """Rule 10.5: search with a limit; an MCP id is described, then called."""
+    """rule 10.5: search with a limit; an MCP id is described, then called."""
     hits = await value_of(
         g,
         'const hits = await openclaw.tools.search("calendar events", { limit: 5 });return hits;',
@@ -143,7 +143,7 @@ async def test_a_call_that_was_started_is_over_before_the_body_returns(g, told):
 
 
 async def test_calls_run_side_by_side(g, told):
-    """Rule 10.5: Promise.all over lazy calls."""
+    """rule 10.5: Promise.all over lazy calls."""
     value = await value_of(
         g,
         """
@@ -171,7 +171,7 @@ async def test_nested_ids_start_at_one_in_each_body(g):
 
 
 async def test_errors_of_tools_can_be_caught_with_their_codes(g):
-    """Rule 10.5, rule 10.6."""
+    """rule 10.5, rule 10.6."""
     value = await value_of(
         g,
         """
@@ -218,7 +218,7 @@ async def test_blank_code_is_refused(g, code):
     ],
 )
 async def test_what_a_body_did_wrong_is_said_with_its_log(g, code, part):
-    """Rule 10.2: the model can repair it."""
+    """rule 10.2: the model can repair it."""
     result = await g.code(code)
     assert result.is_error
     assert result.details["ok"] is False
@@ -260,7 +260,7 @@ def children():
 
 
 async def test_an_approval_holds_the_clock():
-    """Rule 3.5 holds here too: a person may take longer than the body may run."""
+    """rule 3.5 holds here too: a person may take longer than the body may run."""
 
     class Slow:
         async def request(self, _request):
@@ -337,7 +337,7 @@ async def test_a_child_out_of_memory_dies_alone_with_bounded_words():
 
 
 async def test_text_from_a_server_is_wrapped_for_the_model_once(g):
-    """Rule 4.9: in the text, never in the data."""
+    """rule 4.9: in the text, never in the data."""
     plain = await g.code("return await openclaw.tools.call('fake_create_ticket', {title: 'x'})")
     assert "EXTERNAL_UNTRUSTED" not in text_of(plain)
     outside = await g.code("return await openclaw.tools.describe('mcp:calendar:create_event')")
@@ -386,7 +386,7 @@ ESCAPES = {
 
 @pytest.mark.parametrize("name", ESCAPES)
 async def test_a_body_finds_no_way_out(g, name):
-    """Rule 10.2, BEHAVIOURS 343."""
+    """rule 10.2, BEHAVIOURS 343."""
     result = await g.code(ESCAPES[name])
     if result.is_error:
         assert result.details["error"]
@@ -489,7 +489,7 @@ HOST_ESCAPES = {
 
 @pytest.mark.parametrize("name", HOST_ESCAPES)
 async def test_even_outside_its_context_there_is_nothing_to_reach(name):
-    """Rule 10.2, BEHAVIOURS 343: file, child process, worker, environment, binding, signal."""
+    """rule 10.2, BEHAVIOURS 343: file, child process, worker, environment, binding, signal."""
     program = (
         f"let out = 'done'; try {{ {HOST_ESCAPES[name]} }} catch {{ out = 'refused' }}"
         " require('fs').writeSync(1, out)"
@@ -514,7 +514,7 @@ NETWORK = {
 
 @pytest.mark.parametrize("name", NETWORK)
 async def test_the_network_is_locked_away(name):
-    """Rule 10.2: permission mode alone would let it connect."""
+    """rule 10.2: permission mode alone would let it connect."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
         program = (
@@ -532,7 +532,7 @@ async def test_the_network_is_locked_away(name):
 
 
 async def test_the_lock_holds_no_other_thread_back():
-    """Rule 10.2: this process keeps its network."""
+    """rule 10.2: this process keeps its network."""
     async with ground([core(Told(), "t")], "code"):
         with socket.create_server(("127.0.0.1", 0)) as listener:
             socket.create_connection(listener.getsockname()).close()

@@ -18,7 +18,7 @@ HOW = (
 
 
 async def test_the_directory_has_a_fixed_form():
-    """Rule 10.4, BEHAVIOURS 347, 348, 349."""
+    """rule 10.4, BEHAVIOURS 347, 348, 349."""
     told = Told()
     tools = [
         plugin(told, "Zebra", "  Looks   after\n zebras ", owner="zoo"),
@@ -116,7 +116,7 @@ async def test_file_and_shell_tools_are_shown_and_not_listed():
 
 
 async def test_a_turn_is_given_the_few_schemas_its_message_asks_for():
-    """Rule 10.4: a small bounded set, from trusted tools only."""
+    """rule 10.4: a small bounded set, from trusted tools only."""
     told = Told()
     tools = [core(told, f"tool_{i}", f"Does thing {i}") for i in range(30)]
     tools.append(core(told, "book_flight", "Book a flight", schema(to="string")))
@@ -129,7 +129,7 @@ async def test_a_turn_is_given_the_few_schemas_its_message_asks_for():
 
 
 async def test_a_schema_that_is_too_large_is_not_given():
-    """Rule 10.4: the set is bounded in bytes too."""
+    """rule 10.4: the set is bounded in bytes too."""
     told = Told()
     huge = {"type": "object", "properties": {f"p{i}": {"type": "string"} for i in range(400)}}
     tools = [core(told, "book_flight", "Book a flight", huge), core(told, "b", "Other")]
@@ -138,7 +138,7 @@ async def test_a_schema_that_is_too_large_is_not_given():
 
 
 async def test_an_exact_hidden_name_is_loaded_and_run():
-    """Rule 10.4, BEHAVIOURS 353, CN-08: trimmed, never guessed, no id, never an ambiguous one."""
+    """rule 10.4, BEHAVIOURS 353, CN-08: trimmed, never guessed, no id, never an ambiguous one."""
     told = Told()
     tools = [
         core(told, "hidden", "x", schema(a="integer")),
@@ -157,7 +157,7 @@ async def test_an_exact_hidden_name_is_loaded_and_run():
 
 
 async def test_a_hidden_name_that_policy_denies_is_not_there():
-    """Rule 10.4, PO-01: loaded from the same authorised catalog."""
+    """rule 10.4, PO-01: loaded from the same authorised catalog."""
     told = Told()
     tools = [core(told, "secret_tool", "Secret"), core(told, "b", "Other")]
     async with ground(tools, "directory", deny=["secret_tool"]) as g:
@@ -167,7 +167,7 @@ async def test_a_hidden_name_that_policy_denies_is_not_there():
 
 
 async def test_client_tools_stay_direct_and_out_of_the_catalog():
-    """Rule 10.4, BEHAVIOURS 300."""
+    """rule 10.4, BEHAVIOURS 300."""
     told = Told()
     async with ground([core(told, "a"), client(told, "mine", "Mine")], "directory") as g:
         assert "mine" in g.shown
@@ -204,7 +204,7 @@ async def test_an_allow_list_names_what_is_behind_the_controls():
 
 
 async def test_hidden_remote_results_are_wrapped_for_the_model_once():
-    """Rule 4.9: a hydrated call reads like any direct call."""
+    """rule 4.9: a hydrated call reads like any direct call."""
     told = Told()
     async with ground([mcp(told, "remote")], "directory") as g:
         result = await g.ask("tool_call", id="remote", args={"a": 1})

@@ -11,7 +11,7 @@ pytestmark = pytest.mark.anyio
 
 
 async def test_a_client_gets_the_structured_controls(tmp_path):
-    """Rule 10.3 over MCP: search, then call; a shell's approval is nobody's here."""
+    """rule 10.3 over MCP: search, then call; a shell's approval is nobody's here."""
     async with stdio(Home(tmp_path).prepare(), "--surface", "tools") as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
         assert {"tool_search", "tool_describe", "tool_call", "look"} == set(tools)
@@ -27,7 +27,7 @@ async def test_a_client_gets_the_structured_controls(tmp_path):
 
 
 async def test_a_client_gets_the_directory(tmp_path):
-    """Rule 10.4 over MCP: names in the first tool's description, hidden names run."""
+    """rule 10.4 over MCP: names in the first tool's description, hidden names run."""
     async with stdio(Home(tmp_path).prepare(), "--surface", "directory") as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
         told = tools["tool_search"].description
@@ -39,6 +39,6 @@ async def test_a_client_gets_the_directory(tmp_path):
 
 
 def test_options_of_cells_do_not_go_with_it(capsys):
-    """Rule 10.1: nothing is silently ignored."""
+    """rule 10.1: nothing is silently ignored."""
     assert toolcell(("mcp", "serve", "--surface", "tools", "--executor", "node")) == 2
     assert "--surface code" in capsys.readouterr().err

@@ -37,13 +37,13 @@ def options(setting, agent="main", **agents):
     ],
 )
 def test_the_setting_is_off_unless_it_is_made(setting, enabled, mode):
-    """Rule 10.1, BEHAVIOURS 293, 294, CF-06."""
+    """rule 10.1, BEHAVIOURS 293, 294, CF-06."""
     found = options(setting)
     assert (found.enabled, found.mode) == (enabled, mode)
 
 
 def test_numbers_are_clamped():
-    """Rule 10.1, BEHAVIOURS 295."""
+    """rule 10.1, BEHAVIOURS 295."""
     plain = options(True)
     assert (plain.code_timeout_ms, plain.search_default_limit, plain.max_search_limit) == (
         10_000,
@@ -63,13 +63,13 @@ def test_numbers_are_clamped():
 
 @pytest.mark.parametrize("wrong", [{"mode": "magic"}, {"modes": "code"}, {"codeTimeoutMs": "x"}])
 def test_a_wrong_setting_is_an_error_and_enables_nothing(wrong):
-    """Rule 10.1, rule 1.2: unlike BEHAVIOURS 294, a typing error is told."""
+    """rule 10.1, rule 1.2: unlike BEHAVIOURS 294, a typing error is told."""
     with pytest.raises(ConfigError, match="toolSearch"):
         options(wrong)
 
 
 def test_an_agent_has_its_own_setting():
-    """Rule 10.1."""
+    """rule 10.1."""
     assert options({"mode": "tools"}, "a", a=False).enabled is False
     assert options(..., "a", a={"mode": "directory"}).mode == "directory"
     mixed = options({"mode": "tools", "maxSearchLimit": 9}, "a", a={"codeTimeoutMs": 5000})
@@ -94,7 +94,7 @@ async def test_each_setting_shows_its_own_controls(setting, shown):
 
 @pytest.mark.parametrize("setting", [True, {"mode": "tools"}, {"mode": "directory"}])
 async def test_code_mode_wins_and_none_of_the_controls_is_there(setting):
-    """Rule 2.4, CF-06."""
+    """rule 2.4, CF-06."""
     code_mode = {"enabled": True, "executor": "quickjs"}
     tree = {"tools": {"toolSearch": setting, "codeMode": code_mode}}
     assert await visible(tree) == ["exec", "wait"]
@@ -112,7 +112,7 @@ async def visible(tree):
 
 
 async def test_a_run_without_tools_has_no_controls():
-    """Rule 2.3, rule 10.6."""
+    """rule 2.3, rule 10.6."""
     async with ground([core(Told(), "a")], allow=[]) as g:
         assert g.shown == []
 
@@ -128,7 +128,7 @@ async def test_the_catalog_is_rebuilt_when_a_source_changed():
 
 
 async def test_no_child_process_means_the_structured_tools(monkeypatch):
-    """Rule 10.2, BEHAVIOURS 296: `code` falls back to `tools` before anything is compacted."""
+    """rule 10.2, BEHAVIOURS 296: `code` falls back to `tools` before anything is compacted."""
 
     async def refused(_self):
         message = "the kernel refuses a seccomp filter"
@@ -145,7 +145,7 @@ async def test_no_child_process_means_the_structured_tools(monkeypatch):
 
 
 async def test_a_child_that_can_get_out_counts_as_unable_to_start(monkeypatch):
-    """Rule 10.2: isolation is shown at start, not assumed."""
+    """rule 10.2: isolation is shown at start, not assumed."""
     monkeypatch.setattr(lock, "_lock_this_thread", lambda: None)
     async with ground([core(Told(), "a")], "code") as g:
         assert g.run.surface().search.mode == "tools"

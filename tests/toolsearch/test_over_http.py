@@ -41,7 +41,7 @@ async def test_a_client_tool_with_a_taken_name_is_a_bad_request(tmp_path, given)
 
 
 async def test_client_tools_stay_direct_beside_the_directory(tmp_path):
-    """Rule 10.4: the model sees them, and the directory in the system prompt."""
+    """rule 10.4: the model sees them, and the directory in the system prompt."""
     settings = config(tmp_path, tools={"toolSearch": {"mode": "directory"}})
     async with gateway(settings, ["hello"], tools=[tool("hidden")]) as g:
         await g.chat(tools=[client_tool("select_file")])
@@ -52,7 +52,7 @@ async def test_client_tools_stay_direct_beside_the_directory(tmp_path):
 
 
 async def test_tool_search_answers_over_http(tmp_path):
-    """Rule 10.3, rule 10.5."""
+    """rule 10.3, rule 10.5."""
     steps = [
         tool_call("tool_search", {"query": "does hidden"}),
         tool_call("tool_call", {"id": "openclaw:core:hidden", "args": {"a": 1}}),
@@ -68,7 +68,7 @@ async def test_tool_search_answers_over_http(tmp_path):
 
 
 async def test_the_mode_may_change_between_turns():
-    """Rule 10.1: what was said before stays in the conversation, the controls are the new ones."""
+    """rule 10.1: what was said before stays in the conversation, the controls are the new ones."""
     sessions = MemorySessions()
     shown = []
     for mode in ("tools", "directory", "code", None):
@@ -118,13 +118,13 @@ PAGE = {
 
 @pytest.mark.parametrize("text", PAGE)
 def test_the_configurations_of_the_page(text):
-    """Rule 10.1: as they stand in the page."""
+    """rule 10.1: as they stand in the page."""
     options = tool_search_options(parse_config(parse_json5(text, origin="page")), "main")
     assert (options.enabled, options.mode) == PAGE[text]
 
 
 def test_the_tuned_configuration_of_the_page():
-    """Rule 10.1: its values are the defaults."""
+    """rule 10.1: its values are the defaults."""
     text = """{
       tools: {
         toolSearch: {
@@ -141,7 +141,7 @@ def test_the_tuned_configuration_of_the_page():
 
 
 def test_the_command_of_the_page_turns_it_on(tmp_path, monkeypatch, capsys):
-    """Rule 10.1: `toolcell config set tools.toolSearch true`."""
+    """rule 10.1: `toolcell config set tools.toolSearch true`."""
     monkeypatch.setenv("TOOLCELL_HOME", str(tmp_path))
     monkeypatch.delenv("TOOLCELL_CONFIG", raising=False)
     assert toolcell(("config", "set", "tools.toolSearch", "true")) == 0

@@ -68,7 +68,7 @@ STRUCTURED = [
 
 
 async def test_the_record_answers_the_four_questions(tmp_path):
-    """Rule 10.7: schemas up front, searches and describes, the final tools, their sources."""
+    """rule 10.7: schemas up front, searches and describes, the final tools, their sources."""
     told = Told()
     trace, bodies = await session(tmp_path / "s.db", STRUCTURED, "tools", told=told)
     (run,) = tool_use(trace)["runs"]
@@ -103,7 +103,7 @@ async def test_the_record_answers_the_four_questions(tmp_path):
 
 
 async def test_a_body_in_code_mode_answers_them_too(tmp_path):
-    """Rule 10.7, rule 10.2."""
+    """rule 10.7, rule 10.2."""
     code = """
       const [hit] = await openclaw.tools.search("ticket");
       await openclaw.tools.describe(hit.id);
@@ -126,7 +126,7 @@ async def test_a_body_in_code_mode_answers_them_too(tmp_path):
 
 
 async def test_the_directory_stands_in_the_system_prompt_behind_the_agents_own(tmp_path):
-    """Rule 10.4, PP-07: equal in every request of the run; a hidden name is called directly."""
+    """rule 10.4, PP-07: equal in every request of the run; a hidden name is called directly."""
     steps = [[tool_call("alpha", {"x": 1})], "done"]
     told = Told()
     trace, bodies = await session(
@@ -145,7 +145,7 @@ async def test_the_directory_stands_in_the_system_prompt_behind_the_agents_own(t
 
 
 async def test_direct_runs_are_told_apart(tmp_path):
-    """Rule 10.7: what it is compared with."""
+    """rule 10.7: what it is compared with."""
     told = Told()
     steps = [[tool_call("alpha", {"x": 1})], "done"]
     trace, bodies = await session(tmp_path / "s.db", steps, None, told=told)
@@ -172,7 +172,7 @@ async def test_control_calls_survive_in_the_history_and_nested_ones_do_not(tmp_p
 
 
 def test_the_command_line_shows_it(tmp_path, monkeypatch, capsys):
-    """Rule 10.7: `toolcell sessions show --tools`."""
+    """rule 10.7: `toolcell sessions show --tools`."""
     monkeypatch.setenv("TOOLCELL_HOME", str(tmp_path))
     monkeypatch.delenv("TOOLCELL_CONFIG", raising=False)
 
