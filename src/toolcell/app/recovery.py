@@ -5,7 +5,7 @@ the same: the model is shown the transcript as it stands, the call without an an
 interrupted, and only audited read-only tools. Other turns are left alone: what they did is not
 known to be safe to do again.
 
-Above: `toolcell agent --recover`, gateway start. Below: `app.conversation`, `sessions`.
+Above: `toolcell agent --recover`. Below: `app.conversation`, `sessions`.
 """
 
 from __future__ import annotations
