@@ -1,9 +1,10 @@
-"""A runtime whose models are functions of what they are asked, and a swarm over a runner of hand."""
+"""A runtime whose models are functions, and a swarm whose children end by hand."""
 
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 import anyio
+from anyio.lowlevel import checkpoint
 
 from toolcell.app.conversation import Turn, converse, with_children
 from toolcell.app.host import Host
@@ -43,6 +44,8 @@ def reply(said):
 
 
 async def echo(prompt, _request):
+    for _ in range(20):  # as long as some others take to begin
+        await checkpoint()
     return f"did {prompt}"
 
 
@@ -63,7 +66,7 @@ class Model:
     asked: list = field(default_factory=list)
     requests: list = field(default_factory=list)
 
-    async def complete(self, request, *, check_payload=None, on_text=None):
+    async def complete(self, request, **_options):
         prompts = [message.text for message in request.messages if message.role == "user"]
         self.requests.append(request)
         if prompts[0] == GO:
@@ -100,8 +103,7 @@ class Opened:
     async def outcome(self, code, **more):
         """Run one cell in an agent run and return its result, waiting until it is over."""
         self.model.parent[:] = [tool_call("exec", {"code": code})]
-        told = loads((await self.go(**more)).text)
-        return told
+        return loads((await self.go(**more)).text)
 
     async def value(self, code, **more):
         told = await self.outcome(code, **more)
@@ -110,16 +112,16 @@ class Opened:
 
 
 @asynccontextmanager
-async def opened(child=echo, *, tools=(), guest=("quickjs", "catalog"), host=None, **tree):
+async def opened(
+    child=echo, *, tools=(), sources=(), guest=("quickjs", "catalog"), host=None, **tree
+):
     executor, api = guest
     swarm = tree.pop("swarm", {"enabled": True})
     more = tree.pop("more_tools", {})
     code = {"enabled": True, "executor": executor, "guestApi": api, **tree.pop("code", {})}
-    config = parse_config(
-        {"tools": {"codeMode": code, "swarm": swarm, **more}, "agents": {}, **tree}
-    )
+    config = parse_config({"tools": {"codeMode": code, "swarm": swarm, **more}, **tree})
     sessions, events, model = MemorySessions(), Recorded(), Model([], child)
-    parts = Parts(tools=list(tools), sinks=(sessions, events), load_plugins=False)
+    parts = Parts(tools=list(tools), sources=sources, sinks=(sessions, events), load_plugins=False)
     runtime = Runtime(config, parts, host or Host())
     runtime.providers.add("s", model)
     with_children(runtime)
@@ -147,8 +149,9 @@ class Runner:
         self.begun = []
         self.cancelled = []
         self.gates = {}
+        self.began = anyio.Event()
 
-    def rules(self, agent_id):
+    def rules(self, _agent_id):
         return self.spawn_rules
 
     def model_problem(self, model):
@@ -156,6 +159,7 @@ class Runner:
 
     async def run(self, task):
         self.begun.append(task.prompt)
+        self.began.set()
         gate = self.gates.setdefault(task.prompt, anyio.Event())
         try:
             await gate.wait()
@@ -164,9 +168,13 @@ class Runner:
             raise
         return ChildOutcome(state="completed", text=f"did {task.prompt}")
 
+    async def at_work(self, enough):
+        while not enough():
+            self.began = anyio.Event()
+            await self.began.wait()
+
     async def finish(self, prompt):
-        while prompt not in self.begun:
-            await anyio.sleep(0)
+        await self.at_work(lambda: prompt in self.begun)
         self.gates.setdefault(prompt, anyio.Event()).set()
 
 
@@ -174,7 +182,7 @@ class GroupSpawner:
     def __init__(self, group):
         self._group = group
 
-    def start_soon(self, function, *args, name=""):
+    def start_soon(self, function, *args, **_name):
         self._group.start_soon(function, *args)
 
 

@@ -11,7 +11,7 @@ class Places:
 
     def reserve(self, *names):
         for name in names:
-            start = lambda name=name: self.started.append(name)  # noqa: E731 - one for each
+            start = lambda name=name: self.started.append(name)
             self.by_name[name] = self.schedule.reserve(start)
 
     def ready(self, *names):

@@ -1,14 +1,12 @@
 """Groups of children over a runner that ends them by hand."""
 
-import anyio
 import pytest
 
+from tests.swarm.kit import Runner, scope, swarm_of
 from toolcell.errors import ToolcellError
 from toolcell.protocol.events import ChildChanged, SwarmNote
 from toolcell.swarm.request import SpawnRequest, read_request
 from toolcell.swarm.swarm import MAX_IDLE_GROUPS, Refusal
-
-from .kit import Runner, scope, swarm_of
 
 pytestmark = pytest.mark.anyio
 
@@ -24,8 +22,7 @@ async def test_no_more_run_than_may_and_the_first_asked_for_is_the_first_to_run(
         children = [swarm.spawn(scope(), ask(name)) for name in "abcd"]
         await runner.finish("a")
         await children[0].done.wait()
-        while len(runner.begun) < 3:
-            await anyio.sleep(0)
+        await runner.at_work(lambda: len(runner.begun) == 3)
         assert runner.begun == ["a", "b", "c"]
         assert swarm.statistics() == {"groups": 1, "running": 2, "queued": 1, "over": 1}
 
@@ -142,8 +139,7 @@ async def test_cancelling_a_run_reaches_running_and_queued_children_and_no_other
     async with swarm_of(runner) as (swarm, events):
         mine = [swarm.spawn(scope(), ask(name)) for name in "abc"]
         other = swarm.spawn(scope("r2"), ask("other"))
-        while len(runner.begun) < 2:
-            await anyio.sleep(0)
+        await runner.at_work(lambda: len(runner.begun) == 2)
         await swarm.cancel_run(scope())
         assert [child.state for child in mine] == ["cancelled"] * 3
         assert runner.begun == ["a", "other"]
@@ -199,7 +195,7 @@ async def test_a_child_whose_runner_fails_is_failed_with_the_reason():
     """BEHAVIOURS 371."""
 
     class Broken(Runner):
-        async def run(self, task):
+        async def run(self, _task):
             raise ToolcellError("no model")
 
     async with swarm_of(Broken()) as (swarm, _):

@@ -42,7 +42,9 @@
     const given = checked(options);
     let answer;
     try {
-      answer = await kit.request("agentSpawn", [prompt, given]);
+      // A child still at work when the program has returned does not hold it: a race is over when it
+      // is won, and the host gives the others up.
+      answer = await kit.open("agentSpawn", [prompt, given], true).promise;
     } catch (error) {
       if (error.code === "blocked") throw failed(error.message, null, "forbidden");
       throw error;
