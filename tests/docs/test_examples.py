@@ -17,6 +17,14 @@ from toolcell.config.parse import parse_config
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+ELSEWHERE = {
+    ("docs/gateway.md", "python"): "tests/gateway/test_docs.py",
+    ("docs/tool-search.md", "python"): "tests/toolsearch/test_docs.py",
+    ("docs/tool-search.md", "js"): "tests/toolsearch/test_docs.py",
+    ("docs/adapters.md", "python"): "tests/toolsearch/test_docs.py",
+}
+"""Pages whose examples need a gateway, a network lock or a process: the test that runs them."""
+
 INSIDE = "cm."
 """How a fragment begins that stands inside `async with CodeMode(...) as cm:`."""
 
@@ -31,6 +39,8 @@ class Example:
 def examples(language: str) -> list[Example]:
     found = []
     for page in PAGES:
+        if (str(page.relative_to(ROOT)), language) in ELSEWHERE:
+            continue
         text = page.read_text("utf-8")
         for match in FENCE.finditer(text):
             if match.group(1) == language:
@@ -43,6 +53,11 @@ def each(language: str):
     return pytest.mark.parametrize(
         "example", examples(language), ids=lambda e: f"{Path(e.page).name}:{e.line}"
     )
+
+
+def test_pages_tested_elsewhere_are_named_there():
+    for (page, _), test in ELSEWHERE.items():
+        assert Path(page).name in (ROOT / test).read_text("utf-8")
 
 
 @pytest.mark.parametrize("page", sorted({e.page for e in examples("python")}))
