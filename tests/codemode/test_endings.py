@@ -342,3 +342,21 @@ async def test_the_engine_is_compiled_once_for_many_cells():
             await runtime.wait({"runId": waiting.cell_id}, call_id="w")
         assert host.executor.statistics()["modules_compiled"] <= 1
         assert host.executor.statistics()["images_built"] == 1
+
+
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        ("return await catalog.nosuch()", ", in the call catalog.nosuch(…)\n"),
+        ("const x = 1;\nx (2)", ", in the call x(…)\n"),
+        ("return [1].map(o => o.a?.b ?? o.foo(o))", ", in the call o.foo(…)\n"),
+        ("return catalog\n  .all()\n  .nosuch(1)", ", in the call nosuch(…)\n"),
+        ("return catalog['x y']()", "\n"),
+        ("throw new Error('not a function')", "\n"),
+    ],
+)
+async def test_a_call_of_what_is_no_function_is_named(code, told):
+    """EX-03: QuickJS itself names neither the function nor its owner."""
+    async with quickjs() as host:
+        outcome = await run(host.runtime(), code)
+    assert outcome.error.split("Error: not a function")[1].startswith(told)

@@ -5,6 +5,7 @@ Above: cells. Below: `screen.diagnosis`, `execution.contract`. Refuses to know: 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -42,6 +43,10 @@ _OF_KIND: Final[Mapping[FaultKind, tuple[str, CellErrorCode, Phase]]] = {
     "restore": (RESTORE, "internal_error", "host"),
     "crash": (CRASH, "runtime_unavailable", "host"),
 }
+# QuickJS does not say which call it was, as other engines do; models repair what they are shown.
+_UNNAMED: Final = "not a function"
+_OWNERS: Final = re.compile(r"(?:[\w$]{1,64}\s?\??\.\s?){1,8}$", re.ASCII)
+_CALLED: Final = re.compile(r"([\w$]{1,64})\s?\(", re.ASCII)
 # What a nested call's own code says about its arguments makes the cell's failure one of input.
 _INPUT_CODES: Final = frozenset({"input_contract", "invalid_input"})
 
@@ -75,7 +80,7 @@ def verdict(
 ) -> Verdict:
     """Return the verdict on a fault."""
     if fault.kind == "error":
-        return _uncaught(fault.error, refusals)
+        return _uncaught(fault.error, program, refusals)
     if fault.kind == "syntax":
         return Verdict(
             error=_syntax(fault.error, program, bounds), code="invalid_input", phase="input"
@@ -90,8 +95,8 @@ def verdict(
     return Verdict(error=text, code=code, phase=phase)
 
 
-def _uncaught(error: GuestError, refusals: Mapping[int, Refused]) -> Verdict:
-    text = _text(error)
+def _uncaught(error: GuestError, program: Program, refusals: Mapping[int, Refused]) -> Verdict:
+    text = _text(error, program)
     refused = refusals.get(error.request_id) if error.request_id is not None else None
     if refused is None:
         return Verdict(error=text, code="internal_error", phase="guest", untrusted=None)
@@ -101,9 +106,11 @@ def _uncaught(error: GuestError, refusals: Mapping[int, Refused]) -> Verdict:
     return Verdict(error=text, code=code, phase="bridge", untrusted=refused.untrusted)
 
 
-def _text(error: GuestError) -> str:
+def _text(error: GuestError, program: Program) -> str:
     """`TypeError: …` with the frames of the user's own lines (REPORTS EX-03)."""
     head = f"{error.name}: {error.message}" if error.name else error.message
+    if error.message == _UNNAMED and error.name == "TypeError":
+        head += _named_call(error, program.source)
     stack = error.stack.rstrip()
     return f"{head}\n{stack}" if stack else head
 
@@ -115,3 +122,16 @@ def _syntax(error: GuestError, program: Program, bounds: Bounds) -> str:
         place=f"{program.filename}:{error.line or 1}:{error.column or 1}",
         takes_typescript=bounds.takes_typescript,
     )
+
+
+def _named_call(error: GuestError, source: str) -> str:
+    """Name the call that stands where an error says it arose."""
+    lines = source.split("\n")
+    if error.line is None or error.column is None or not 0 < error.line <= len(lines):
+        return ""
+    line, start = lines[error.line - 1], error.column - 1
+    called = _CALLED.match(line, start)
+    if called is None:
+        return ""
+    owners = _OWNERS.search(line[max(0, start - 512) : start])
+    return f", in the call {owners.group() if owners else ''}{called.group(1)}(…)"
