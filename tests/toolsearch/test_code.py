@@ -12,10 +12,11 @@ import psutil
 import pytest
 
 from tests.toolsearch.kit import Told, core, error_of, ground, mcp, plugin, schema, text_of
-from toolcell import Host
+from toolcell import Host, ToolResult
 from toolcell.base.clock import SYSTEM_CLOCK
 from toolcell.base.deadline import Deadline
 from toolcell.protocol.approvals import ApprovalAnswer
+from toolcell.tools.content import ImageContent
 from toolcell.toolsearch.child.launch import Launcher
 from toolcell.toolsearch.child.process import Body
 
@@ -255,8 +256,59 @@ async def test_endless_bodies_time_out_and_the_child_is_killed(code):
         assert children() == []
 
 
+async def test_many_bodies_at_once_take_turns():
+    """rule 10.2: a flood of calls is no flood of processes; all of them are answered."""
+    most = []
+
+    async def count(_arguments, _context):
+        most.append(len(children()))
+        return ToolResult(details={})
+
+    async with ground([core(Told(), "t", result=count)], "code") as g:
+        got = []
+
+        async def one(number):
+            got.append(await g.code("await openclaw.tools.call('t', {}); return 1", f"c{number}"))
+
+        with anyio.fail_after(50):
+            async with anyio.create_task_group() as tasks:
+                for number in range(20):
+                    tasks.start_soon(one, number)
+        assert [result.details["value"] for result in got] == [1] * 20
+        assert max(most) <= 8
+
+
+async def test_a_reply_that_is_too_large_is_a_catchable_error():
+    """rule 8.5: with what to do; an image is described, never handed over."""
+    large = ToolResult(details={"text": "x" * (5 << 20)})
+    picture = ToolResult(content=(ImageContent("aGVsbG8=", "image/png"),), details={"ok": True})
+    tools = [core(Told(), "big", result=large), core(Told(), "shot", result=picture)]
+    async with ground(tools, "code") as g:
+        code = (
+            "try { await openclaw.tools.call('big', {}) } catch (e) { return [e.code, e.message] }"
+        )
+        kind, said = await value_of(g, code)
+        assert kind == "output_contract"
+        assert "at most 4194304 fit" in said
+        seen = await value_of(g, "return (await openclaw.tools.call('shot', {})).result.content")
+        assert seen == [{"type": "image", "mimeType": "image/png", "bytes": 6}]
+
+
+async def test_a_value_nested_too_deeply_is_told(g):
+    """rule 8.5."""
+    result = await g.code("let a = []; for (let i = 0; i < 9000; i++) a = [a]; return a")
+    assert result.is_error
+
+
 def children():
-    return [p for p in psutil.Process().children() if "--permission" in p.cmdline()]
+    return [p for p in psutil.Process().children() if p.is_running() and _locked(p)]
+
+
+def _locked(process):
+    try:
+        return "--permission" in process.cmdline()
+    except psutil.Error:  # it ended meanwhile
+        return False
 
 
 async def test_an_approval_holds_the_clock():

@@ -149,3 +149,14 @@ def test_the_command_of_the_page_turns_it_on(tmp_path, monkeypatch, capsys):
     text = (tmp_path / "toolcell.json").read_text()
     options = tool_search_options(parse_config(parse_json5(text, origin="file")), "main")
     assert (options.enabled, options.mode) == (True, "code")
+
+
+def test_doctor_says_whether_the_isolation_holds(tmp_path, monkeypatch, capsys):
+    """rule 10.2: an operator can ask before relying on it."""
+    monkeypatch.setenv("TOOLCELL_HOME", str(tmp_path))
+    monkeypatch.delenv("TOOLCELL_CONFIG", raising=False)
+    toolcell(("doctor", "--json"))
+    findings = json.loads(capsys.readouterr().out)
+    (found,) = [each for each in findings if each["subject"].startswith("tool search code")]
+    assert found["state"] == "ok"
+    assert found["text"]

@@ -24,8 +24,11 @@ from toolcell.config.edit import write_atomically
 from toolcell.config.load import config_path, read_text
 from toolcell.config.migrate import migrate
 from toolcell.config.overlay import with_code_mode
+from toolcell.config.resolve import tool_search_options
 from toolcell.config.tree import Config
+from toolcell.protocol.scope import DEFAULT_AGENT
 from toolcell.sources.mcp.status import ServerStatus
+from toolcell.toolsearch.child.launch import Launcher
 
 LOG_LINES = 5
 """Lines shown of what a server logged."""
@@ -58,6 +61,7 @@ def doctor(
             findings.extend(_sources(open_.runtime))
             async for finding in _executors(open_.runtime, config):
                 findings.append(finding)  # noqa: PERF401 - an async generator
+            findings.append(await _isolation(config))
 
     with progress.running("looking"):
         anyio.run(run)
@@ -110,6 +114,20 @@ def _server(server: ServerStatus) -> Iterator[Finding]:
         yield Finding(state, subject, f"tool {odd.tool} {odd.outcome}: {odd.reason}")
     for line in server.log_tail[-LOG_LINES:]:
         yield Finding("ok", f"{subject} log", line)
+
+
+async def _isolation(config: Config) -> Finding:
+    """Say whether `tool_search_code` has a process that is shown to be locked in (rule 10.2)."""
+    options = tool_search_options(config, DEFAULT_AGENT)
+    launcher = Launcher()
+    await launcher.prepare()
+    launcher.close()
+    subject = "tool search code" + (" (configured)" if options.enabled else "")
+    if launcher.trouble is None:
+        return Finding("ok", subject, "its process has no network, files, children or environment")
+    wanted = options.enabled and options.mode == "code"
+    text = f"{launcher.trouble}; the mode falls back to tools"
+    return Finding("warning" if wanted else "ok", subject, text)
 
 
 async def _executors(runtime: Runtime, config: Config) -> AsyncIterator[Finding]:

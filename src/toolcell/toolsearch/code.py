@@ -117,13 +117,14 @@ async def run_code(
     code = given.get("code")
     if not isinstance(code, str) or not code.strip():
         raise bad_input(NO_CODE)
-    budget = Deadline(seat.timeout_ms / 1000, clock=seat.clock)
-    bridge = _Bridge(seat=seat, context=context, budget=budget)
-    try:
-        with seat.selection.catalog.numbered(context.call_id):
-            end = await run_body(seat.launcher, code, bridge.answer, budget)
-    except RuntimeUnavailableError as error:
-        raise CallError(error.message, code="unavailable", effect="none") from error
+    async with seat.launcher.turns:
+        budget = Deadline(seat.timeout_ms / 1000, clock=seat.clock)
+        bridge = _Bridge(seat=seat, context=context, budget=budget)
+        try:
+            with seat.selection.catalog.numbered(context.call_id):
+                end = await run_body(seat.launcher, code, bridge.answer, budget)
+        except RuntimeUnavailableError as error:
+            raise CallError(error.message, code="unavailable", effect="none") from error
     return data_result(
         _outcome(end) | {"logs": end.logs, "telemetry": telemetry()},
         untrusted=bridge.untrusted,

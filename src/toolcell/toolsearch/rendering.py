@@ -23,6 +23,9 @@ from toolcell.tools.content import (
 MAX_TEXT_BYTES: Final = 256 << 10
 """UTF-8 bytes of one result that a model is shown: as many as of a tool it calls directly."""
 
+_COMPARED_CHARS: Final = 1 << 16
+"""Longer texts are not read to find out whether they repeat the details."""
+
 
 def data_result(
     value: Any, *, untrusted: bool, notes: Sequence[str] = (), is_error: bool = False
@@ -35,8 +38,13 @@ def data_result(
 
 
 def envelope(entry: Entry, result: ToolResult) -> dict[str, Any]:
-    """Return what a caller gets: the tool as search shows it, and its whole result."""
-    return {"tool": entry.compact(), "result": result.to_dict()}
+    """Return what a caller gets: the tool as search shows it, and its whole result.
+
+    Images are described; the bytes are for models, not for programs.
+    """
+    out = result.to_dict()
+    out["content"] = [_block(block) for block in result.content]
+    return {"tool": entry.compact(), "result": out}
 
 
 def call_result(entry: Entry, result: ToolResult) -> ToolResult:
@@ -79,6 +87,8 @@ def _repeats(block: dict[str, Any], details: Any) -> bool:
         return False
     if text == details:
         return True
+    if len(text) > _COMPARED_CHARS:
+        return False
     try:
         read = loads(text)
     except (ValueError, RecursionError):

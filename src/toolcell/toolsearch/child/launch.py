@@ -25,6 +25,8 @@ from toolcell.execution.node.binary import find_node
 from toolcell.toolsearch.child.lock import LockedThread, LockUnavailableError
 
 PROBE_SECONDS: Final = 20.0
+MAX_AT_ONCE: Final = 8
+"""Children of one runtime at a time; each takes about 40 MB."""
 _HERE: Final = Path(__file__).resolve().parent
 _FLAGS: Final = (
     "--permission",
@@ -46,6 +48,7 @@ class Launcher:
 
     Attributes:
         trouble: Why no child can be had; None when `prepare` has shown that one can.
+        turns: Taken for as long as a child lives.
     """
 
     def __init__(self, node: Path | None = None) -> None:
@@ -54,6 +57,7 @@ class Launcher:
         self._thread = LockedThread()
         self._body = (_HERE / "body.js").read_text(encoding="utf-8")
         self._argv: tuple[str, ...] = ()
+        self.turns = anyio.Semaphore(MAX_AT_ONCE)
 
     async def prepare(self) -> None:
         """Find Node and let a child try to get out; `trouble` then says what came of it."""

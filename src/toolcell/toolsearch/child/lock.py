@@ -9,6 +9,7 @@ Above: `process`. Below: `ctypes`, `landlock`. Refuses to know: what is started.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import platform
 import queue
@@ -144,8 +145,12 @@ def _limit(pid: int) -> None:
     """Bound what a child may take; the CPU limit ends one whose parent died without a word."""
     if sys.platform != "linux":
         return
-    for limit, most in _LIMITS.items():
-        resource.prlimit(pid, getattr(resource, limit), (most, most))
+    for name, wanted in _LIMITS.items():
+        limit = getattr(resource, name)
+        with contextlib.suppress(ProcessLookupError):  # it ended already; who reads it will see
+            _, hard = resource.prlimit(pid, limit)
+            most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+            resource.prlimit(pid, limit, (most, most))
 
 
 def _lock_this_thread() -> None:

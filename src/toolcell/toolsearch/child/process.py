@@ -32,6 +32,10 @@ LIMITS: Final = {
     "error": 4096,
 }
 """Characters of one request, of the value, of all logs and of an error; requests open at once."""
+MAX_REPLY_CHARS: Final = 4 << 20
+TOO_LARGE: Final = "the reply takes"
+NARROW: Final = "Ask for less at a time; a call that ran has had its effects."
+TOO_DEEP: Final = "what was returned is nested too deeply"
 STDERR_TAIL: Final = 64 << 10
 MAX_CALLS_AT_ONCE: Final = 16
 _MAX_LINE: Final = 8 << 20
@@ -85,7 +89,7 @@ class Body:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._watch_time, tasks.cancel_scope)
                 tasks.start_soon(self._keep_stderr)
-                await self._send({"code": code, "limits": LIMITS})
+                await self._send(dumps({"code": code, "limits": LIMITS}))
                 await self._hear(tasks)
                 tasks.cancel_scope.cancel()
         finally:
@@ -113,7 +117,9 @@ class Body:
     def _take(self, line: bytes, tasks: anyio.abc.TaskGroup) -> None:
         try:
             message = loads(line)
-        except (ValueError, RecursionError):
+        except RecursionError:
+            message = {"type": "failed", "error": TOO_DEEP}
+        except ValueError:
             return
         match message:
             case {"type": "log", "level": "log" | "warn" | "error" as level, "text": str(text)}:
@@ -139,13 +145,17 @@ class Body:
                 value = await self._answer(method, args)
         except CallError as error:
             told = {"message": error.message, "code": error.code}
-            await self._send({"id": number, "error": told})
-        else:
-            await self._send({"id": number, "value": value})
+            await self._send(dumps({"id": number, "error": told}))
+            return
+        text = dumps({"id": number, "value": value})
+        if len(text) > MAX_REPLY_CHARS:
+            said = f"{TOO_LARGE} {len(text)} characters; at most {MAX_REPLY_CHARS} fit. {NARROW}"
+            text = dumps({"id": number, "error": {"message": said, "code": "output_contract"}})
+        await self._send(text)
 
-    async def _send(self, message: dict[str, Any]) -> None:
+    async def _send(self, text: str) -> None:
         """Write a line; a child that does not listen any more will be found out by its silence."""
-        data = memoryview(dumps(message).encode("utf-8", "replace") + b"\n")
+        data = memoryview(text.encode("utf-8", "replace") + b"\n")
         pipe = self._process.stdin
         assert pipe is not None  # noqa: S101 - started with pipes
         async with self._writing:
