@@ -5,7 +5,6 @@ Above: cells. Below: `screen.diagnosis`, `execution.contract`. Refuses to know: 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -43,10 +42,10 @@ _OF_KIND: Final[Mapping[FaultKind, tuple[str, CellErrorCode, Phase]]] = {
     "restore": (RESTORE, "internal_error", "host"),
     "crash": (CRASH, "runtime_unavailable", "host"),
 }
-# QuickJS does not say which call it was, as other engines do; models repair what they are shown.
+# QuickJS does not say which call it was, and its column may be that of an argument; so the line is
+# shown, because models repair what they see.
 _UNNAMED: Final = "not a function"
-_OWNERS: Final = re.compile(r"(?:[\w$]{1,64}\s?\??\.\s?){1,8}$", re.ASCII)
-_CALLED: Final = re.compile(r"([\w$]{1,64})\s?\(", re.ASCII)
+_AROUND_CHARS: Final = 60
 # What a nested call's own code says about its arguments makes the cell's failure one of input.
 _INPUT_CODES: Final = frozenset({"input_contract", "invalid_input"})
 
@@ -110,7 +109,7 @@ def _text(error: GuestError, program: Program) -> str:
     """`TypeError: …` with the frames of the user's own lines (REPORTS EX-03)."""
     head = f"{error.name}: {error.message}" if error.name else error.message
     if error.message == _UNNAMED and error.name == "TypeError":
-        head += _named_call(error, program.source)
+        head += _near(error, program.source)
     stack = error.stack.rstrip()
     return f"{head}\n{stack}" if stack else head
 
@@ -124,14 +123,13 @@ def _syntax(error: GuestError, program: Program, bounds: Bounds) -> str:
     )
 
 
-def _named_call(error: GuestError, source: str) -> str:
-    """Name the call that stands where an error says it arose."""
+def _near(error: GuestError, source: str) -> str:
+    """Show the source around the place where an error says it arose."""
     lines = source.split("\n")
     if error.line is None or error.column is None or not 0 < error.line <= len(lines):
         return ""
-    line, start = lines[error.line - 1], error.column - 1
-    called = _CALLED.match(line, start)
-    if called is None:
-        return ""
-    owners = _OWNERS.search(line[max(0, start - 512) : start])
-    return f", in the call {owners.group() if owners else ''}{called.group(1)}(…)"
+    line = lines[error.line - 1]
+    start = max(0, error.column - 1 - _AROUND_CHARS)
+    end = error.column - 1 + _AROUND_CHARS
+    before, after = "…" if start else "", "…" if end < len(line) else ""
+    return f", near: {before}{line[start:end].strip()}{after}"
