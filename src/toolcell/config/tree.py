@@ -34,8 +34,8 @@ class SubagentSettings(Settings):
     """`agents.*.subagents`: which child agents an agent may start (rule 11)."""
 
     allow_agents: list[str] | None = None
-    """Agent ids it may start children as; `*` is every configured agent, an empty list none.
-    Default: itself, and `tools.swarm.defaultAgentId`."""
+    """Agent ids its children may run as, beside its own; `*` is every configured agent.
+    Default: `tools.swarm.defaultAgentId`."""
     max_spawn_depth: Annotated[int | None, clamped(1, 5)] = None
     """How deep children may start children of their own. Default 1: they may not."""
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import anyio
 
+from toolcell.app.conversation import with_children
 from toolcell.app.host import Host
 from toolcell.app.runtime import Parts, Runtime
 from toolcell.app.settings import (
@@ -154,6 +155,7 @@ async def opened_service(config: Config, parts: ServiceParts) -> AsyncIterator[S
                 tools=parts.tools,
                 plugins=parts.plugins,
                 workspace=_workspace(config) if parts.core else None,
+                sessions=sessions,
                 sinks=(sessions, late, bell, metrics, *parts.sinks),
                 on_progress=parts.on_progress,
                 secrets=frozenset({token}),
@@ -161,6 +163,7 @@ async def opened_service(config: Config, parts: ServiceParts) -> AsyncIterator[S
             Host(hooks=parts.hooks, approver=approvals, clock=clock),
         )
         stack.push_async_callback(_shielded, runtime)
+        with_children(runtime)
         await runtime.start()
         runs = RunDesk(runtime, sessions, max_runs=limits.max_runs)
         late.sink = runs

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Literal, TypeVar
 
+from toolcell.app.conversation import with_children
 from toolcell.app.host import Host
 from toolcell.app.run import Run
 from toolcell.app.runtime import Parts, Runtime
@@ -128,6 +129,7 @@ class CodeMode(CodeModeSession):
 
     async def __aenter__(self) -> CodeMode:
         """Start sources and make the first session."""
+        with_children(self._runtime)
         await self._runtime.start()
         self._run = self._new_run(None)
         return self
@@ -158,6 +160,7 @@ class CodeMode(CodeModeSession):
         if ended is not None and ended._run is not None:
             run, ended._run = ended._run, None
             await self._runtime.end(run)
+            await self._runtime.swarming.swarm.archive_session(session_id)
 
     async def prepare(self) -> None:
         """Load the engine and make the catalog's image now, not in the first cell.
