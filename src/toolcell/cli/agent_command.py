@@ -47,9 +47,7 @@ def agent(
     """
     config = shared.load()
     progress = Progress()
-    prompt = None if recover else _prompt(message)
-    if recover and session is None:
-        raise ConfigError("--recover needs --session: which session to go on with")
+    prompt = _recovered(message, session) if recover else _prompt(message)
 
     async def run() -> tuple[RunResult, dict[str, Any]]:
         opening = Opening(agent=agent_id, record=True)
@@ -73,6 +71,13 @@ def agent(
     if result.error is not None and not shared.json:
         print_error(result.error.message)
     return DONE if result.status == "completed" else FAILED
+
+
+def _recovered(message: str | None, session: str | None) -> None:
+    if session is None:
+        raise ConfigError("--recover needs --session: which session to go on with")
+    if message is not None:
+        raise ConfigError("--recover goes on with what was said before; leave --message out")
 
 
 def _prompt(message: str | None) -> str:
