@@ -47,7 +47,9 @@ def agent(
     """
     config = shared.load()
     progress = Progress()
-    prompt = _recovered(message, session) if recover else _prompt(message)
+    if recover:
+        _check_recovered(message, session)
+    prompt = None if recover else _prompt(message)
 
     async def run() -> tuple[RunResult, dict[str, Any]]:
         opening = Opening(agent=agent_id, record=True)
@@ -73,7 +75,7 @@ def agent(
     return DONE if result.status == "completed" else FAILED
 
 
-def _recovered(message: str | None, session: str | None) -> None:
+def _check_recovered(message: str | None, session: str | None) -> None:
     if session is None:
         raise ConfigError("--recover needs --session: which session to go on with")
     if message is not None:
