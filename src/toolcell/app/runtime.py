@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeAlias
 
 from toolcell.app.catalogs import CatalogShelf
 from toolcell.app.children import ChildRuns
+from toolcell.app.core_setup import OwnProcess, agents_of, online_of
 from toolcell.app.debug import debug_log
 from toolcell.app.executors import Executors
 from toolcell.app.host import Host
@@ -43,9 +44,11 @@ from toolcell.plugin_sdk.define import ToolPlugin
 from toolcell.protocol.scope import DEFAULT_AGENT, RunScope
 from toolcell.protocol.sink import FanOut, Guarded, Sink
 from toolcell.providers.registry import ProviderRegistry
+from toolcell.sessions.contract import Sessions
 from toolcell.sources.contract import Source, Unavailable
+from toolcell.sources.core.ports import CorePorts
 from toolcell.sources.core.shell import ShellOptions
-from toolcell.sources.core.toolset import core_tools
+from toolcell.sources.core.toolset import core_tools, online_tools, program_tools
 from toolcell.sources.core.workspace import WorkspaceRoots
 from toolcell.sources.local import LocalSource
 from toolcell.sources.mcp.options import McpOptions
@@ -75,6 +78,7 @@ class Parts:
         sources: Further sources.
         sinks: Who gets events, beside the host's own sink.
         workspace: The folder of the core tools; None for a runtime without them.
+        sessions: The record, for the core tools that read it; None for a runtime without those.
         on_progress: Told of work that takes seconds.
         load_plugins: Whether plugins of the config and installed ones are loaded.
         secrets: Further values that no event may hold.
@@ -87,6 +91,7 @@ class Parts:
     sources: Sequence[Source] = ()
     sinks: Sequence[Sink] = ()
     workspace: Path | None = None
+    sessions: Sessions | None = None
     on_progress: Callable[[str], None] = _quiet
     load_plugins: bool = True
     secrets: frozenset[str] = frozenset()
@@ -128,7 +133,7 @@ class Runtime:
         )
         self.toolbox = Toolbox(
             (
-                LocalSource([*self._core(parts.workspace), *parts.tools]),
+                LocalSource([*self._core(parts), *parts.tools]),
                 *(PluginSource(plugin) for plugin in parts.plugins),
                 _plugins(config, parts),
                 *parts.sources,
@@ -182,15 +187,22 @@ class Runtime:
         each = (tool_search_options(self.config, agent) for agent in agents)
         return any(options.enabled and options.mode == "code" for options in each)
 
-    def _core(self, workspace: Path | None) -> list[Tool]:
-        if workspace is None:
+    def _core(self, parts: Parts) -> list[Tool]:
+        """Return the core tools; `core_ports.sender` may be named later."""
+        self.core_ports = CorePorts(
+            sessions=parts.sessions, agents=lambda: agents_of(self.config), own=OwnProcess(self)
+        )
+        online, clock = online_of(self.config), self.host.clock
+        if parts.workspace is None:
             return []
-        return core_tools(
-            WorkspaceRoots([workspace]),
+        files = core_tools(
+            WorkspaceRoots([parts.workspace]),
             ShellOptions(env=shell_environment()),
             spawner=self.supervisor,
-            clock=self.host.clock,
+            clock=clock,
         )
+        more = program_tools(self.core_ports, clock=clock)
+        return [*files, *online_tools(online, clock=clock), *more]
 
     async def start(self) -> None:
         """Start the supervisor and every source.

@@ -112,8 +112,25 @@ def secret_values_of(
 ) -> frozenset[str]:
     """Return every value that must never be stored: of the config and of the environment."""
     token = gateway_token_of(config)
-    own = frozenset((token,) if token else ())
-    return secrets_of(endpoints, servers) | own | secret_values()
+    own = frozenset(
+        {token or "", search_key_of(config) or "", *channel_secrets_of(config).values()}
+    )
+    return secrets_of(endpoints, servers) | (own - {""}) | secret_values()
+
+
+def search_key_of(config: Config) -> str | None:
+    """Return the key of the search provider."""
+    search = config.tools.web.search
+    given = None if search is None else search.api_key
+    return None if given is None else expand(given, path="tools.web.search.apiKey")
+
+
+def channel_secrets_of(config: Config) -> dict[str, str]:
+    """Return the secret of each channel."""
+    return {
+        name: expand(channel.secret, path=f"channels.{name}.secret")
+        for name, channel in config.channels.items()
+    }
 
 
 def model_options_of(config: Config, name: str) -> Mapping[str, Any]:

@@ -77,6 +77,7 @@ async def opened(config: Config, opening: Opening, progress: Progress) -> AsyncI
         stack.callback(_told, watching, progress)
         parts = Parts(
             workspace=workspace_of(config, opening.agent) if opening.core else None,
+            sessions=sessions,
             plugins=opening.plugins,
             mcp=opening.mcp,
             sinks=(sessions, watching, *opening.sinks),

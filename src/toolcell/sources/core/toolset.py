@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
 from toolcell.base.clock import SYSTEM_CLOCK, Clock
 from toolcell.base.spawner import Spawner
+from toolcell.sources.core.conversations import conversation_tools
 from toolcell.sources.core.editing import edit_tool
+from toolcell.sources.core.fetching import FetchOptions, web_fetch_tool
 from toolcell.sources.core.finding import find_tool
 from toolcell.sources.core.grepping import grep_tool
+from toolcell.sources.core.http_types import Http
 from toolcell.sources.core.listing import ls_tool
+from toolcell.sources.core.own_gateway import openclaw_tool
 from toolcell.sources.core.patching import apply_patch_tool
+from toolcell.sources.core.ports import CorePorts
 from toolcell.sources.core.reading import read_tool
+from toolcell.sources.core.session_reading import SessionView, session_tools
+from toolcell.sources.core.session_sending import agents_list_tool, sessions_send_tool
 from toolcell.sources.core.shell import ShellOptions, exec_tool, process_tool
 from toolcell.sources.core.shell_session import ShellSessions
+from toolcell.sources.core.web_search import SearchSetup, web_search_tool
+from toolcell.sources.core.webhook import WebhookChannel
 from toolcell.sources.core.workspace import WorkspaceRoots
 from toolcell.sources.core.writing import Turns, write_tool
 from toolcell.tools.tool import Tool
@@ -54,3 +66,42 @@ def core_tools(
         raise ValueError("shell tools need a spawner: commands may outlast the call")
     sessions = ShellSessions(spawner, max_running=shell.max_running, clock=clock)
     return [*tools, exec_tool(workspace, shell, sessions), process_tool(shell, sessions)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Online:
+    """How the tools that reach the network do so.
+
+    Attributes:
+        pages: For addresses a model names.
+        services: For addresses the operator names, which may be private.
+        fetch: How pages are fetched.
+        search: Who searches; None when nobody does.
+        channels: Where conversations are.
+    """
+
+    pages: Http
+    services: Http
+    fetch: FetchOptions = field(default_factory=FetchOptions)
+    search: SearchSetup | None = None
+    channels: Sequence[WebhookChannel] = ()
+
+
+def online_tools(online: Online, *, clock: Clock = SYSTEM_CLOCK) -> list[Tool]:
+    """Return `web_fetch`, `web_search` and `conversations_list/send/turn`."""
+    return [
+        web_fetch_tool(online.pages, online.fetch, clock=clock),
+        web_search_tool(online.services, online.search),
+        *conversation_tools(online.services, online.channels, clock=clock),
+    ]
+
+
+def program_tools(ports: CorePorts, *, clock: Clock = SYSTEM_CLOCK) -> list[Tool]:
+    """Return the tools about agents, sessions and this process, as far as there are ports."""
+    tools = [agents_list_tool(ports)]
+    if ports.sessions is not None:
+        view = SessionView(ports.sessions, clock)
+        tools += [*session_tools(ports.sessions, clock=clock), sessions_send_tool(ports, view)]
+    if ports.own is not None:
+        tools.append(openclaw_tool(ports.own))
+    return tools
