@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from toolcell.agent.contract import RunResult
+from toolcell.base.untrusted import OPENING
 from toolcell.config.resolve import agent_setting, swarm_options
 from toolcell.config.tree import Config, SubagentSettings
 from toolcell.errors import ConfigError, ToolcellError
@@ -117,17 +118,17 @@ class ChildRuns:
     async def _structured(self, turn: ChildTurn, wanted: StructuredOutput) -> ChildOutcome:
         """Run it until it gave its value, with one nudge."""
         result = await self._turn(turn)
-        if result.status == "failed":
-            return _outcome(result)
-        if wanted.value is MISSING:
+        if wanted.value is MISSING and result.status == "completed":
             nudged = replace(turn, prompt=NUDGE, history=result.messages)
             result = await self._turn(nudged)
+            result = replace(result, messages=(*nudged.history, *result.messages))
+        done = _outcome(result)
         if wanted.value is not MISSING:
-            return ChildOutcome(state="completed", text=result.text, value=wanted.value)
+            return replace(done, state="completed", error=None, value=wanted.value)
         if result.status == "failed":
-            return _outcome(result)
+            return done
         why = wanted.problem(result.messages) or NOT_CALLED
-        return ChildOutcome(state="failed", text=result.text, schema_error=why)
+        return replace(done, state="failed", schema_error=why)
 
     async def _turn(self, turn: ChildTurn) -> RunResult:
         if self.turns is None:
@@ -174,7 +175,8 @@ def _effort(thinking: str) -> str:
 
 
 def _outcome(result: RunResult) -> ChildOutcome:
+    outside = any(OPENING in each.text for each in result.messages if each.role == "tool")
     if result.status == "completed":
-        return ChildOutcome(state="completed", text=result.text)
+        return ChildOutcome(state="completed", text=result.text, untrusted=outside)
     error = "it failed" if result.error is None else result.error.message
-    return ChildOutcome(state="failed", text=result.text, error=error)
+    return ChildOutcome(state="failed", text=result.text, error=error, untrusted=outside)

@@ -96,9 +96,8 @@ async def opened(config: Config, opening: Opening, progress: Progress) -> AsyncI
 
 def _told(watching: ProgressSink, progress: Progress) -> None:
     """Leave the tree of child agents on the terminal when the work is over."""
-    if progress.shown:
-        for line in watching.tree.lines():
-            progress.line(line)
+    if progress.shown and watching.tree:
+        progress.line("\n".join(watching.tree.lines()))
 
 
 def _approver(progress: Progress) -> Approver:

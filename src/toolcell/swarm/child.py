@@ -61,6 +61,11 @@ class Child:
         """Whether it is queued or runs."""
         return self.outcome is None
 
+    @property
+    def untrusted(self) -> bool:
+        """Whether what it says is text from the network (rule 4.9)."""
+        return self.outcome is not None and self.outcome.untrusted
+
     def failure(self) -> str | None:
         """Return `Swarm agent <runId> <status>: <detail>` of a child that did not complete."""
         outcome = self.outcome

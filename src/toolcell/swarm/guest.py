@@ -86,6 +86,7 @@ def _placed(swarm: Swarm, cell: CellContext, asked: SpawnRequest, key: str | Non
             if key is None:
                 swarm.cancel(child)
             raise
+        cell.untrusted = cell.untrusted or child.untrusted
         return dumps(_answer(child))
 
     return place

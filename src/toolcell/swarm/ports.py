@@ -55,6 +55,7 @@ class ChildOutcome:
         value: With a schema, the validated value; else `MISSING`.
         error: Why it did not complete.
         schema_error: Why there is no value that fits the schema.
+        untrusted: It read text from the network, so what it says is such text too (rule 4.9).
     """
 
     state: EndState
@@ -62,6 +63,7 @@ class ChildOutcome:
     value: Any = MISSING
     error: str | None = None
     schema_error: str | None = None
+    untrusted: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

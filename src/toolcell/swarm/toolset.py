@@ -163,6 +163,7 @@ def _wait_tool(swarm: Swarm, agent_id: str) -> Tool:
             content=(TextContent(dumps(details)),),
             details=details,
             is_error=not details["success"],
+            untrusted=any(child.untrusted for child in answer.completed),
         )
 
     return Tool(
