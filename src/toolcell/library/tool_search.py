@@ -6,37 +6,23 @@ Above: the user's program, adapters. Below: `app`. The public Python face; nothi
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from types import TracebackType
-from typing import Any, Literal
+from typing import Any
 
 from toolcell.app.host import Host
-from toolcell.app.run import Run
-from toolcell.app.runtime import Parts, Runtime
 from toolcell.config.overlay import with_tool_search
 from toolcell.config.parse import parse_config
 from toolcell.config.tool_search import ToolSearchMode
 from toolcell.config.tree import Config
-from toolcell.errors import ToolcellError
-from toolcell.plugin_sdk.define import ToolPlugin
-from toolcell.surface.definitions import definitions
-from toolcell.tools.content import ToolResult
-
-Shape = Literal["openai", "openai-responses", "anthropic", "mcp"]
+from toolcell.library.face import Face, Session
 
 
-class ToolSearchSession:
-    """One session. `ToolSearch` is the first of them; `ToolSearch.session(id)` gives others."""
+class ToolSearchSession(Session):
+    """One session. `ToolSearch` is the first of them; `ToolSearch.session(id)` gives others.
 
-    _run: Run | None = None
+    In `directory` mode `call` takes any tool by its name, also one the model was not sent.
+    """
 
-    def definitions(self, shape: Shape = "openai") -> list[dict[str, Any]]:
-        """Return the tools to send to the model: the controls of the mode and direct-only ones.
-
-        Args:
-            shape: The wire's form: `openai` (Chat Completions), `openai-responses`, `anthropic`
-                or `mcp`.
-        """
-        return definitions(self._active().surface().plan, shape)
+    _opening = "ToolSearch(...) as ts"
 
     @property
     def mode(self) -> ToolSearchMode | None:
@@ -59,25 +45,8 @@ class ToolSearchSession:
             return surface.catalog.telemetry()
         return surface.search.telemetry()
 
-    async def call(
-        self, name: str, arguments: Mapping[str, Any], *, call_id: str | None = None
-    ) -> ToolResult:
-        """Run a tool call a model made: a control, a direct-only tool, or in `directory` mode any.
 
-        Returns:
-            `content` for the model, `details` as plain JSON, `is_error`. Unknown names and refused
-            calls come back as errors, never as exceptions.
-        """
-        return await self._active().call(name, arguments, call_id=call_id)
-
-    def _active(self) -> Run:
-        if self._run is None:
-            msg = "use it inside `async with ToolSearch(...) as ts:`"
-            raise ToolcellError(msg, code="not_started")
-        return self._run
-
-
-class ToolSearch(ToolSearchSession):
+class ToolSearch(Face[ToolSearchSession], ToolSearchSession):
     """Tool Search over your tools.
 
     ```python
@@ -99,6 +68,8 @@ class ToolSearch(ToolSearchSession):
         ConfigError: a config value is wrong; the message names its path.
     """
 
+    _session_type = ToolSearchSession
+
     def __init__(
         self,
         tools: Sequence[Any] = (),
@@ -109,43 +80,4 @@ class ToolSearch(ToolSearchSession):
         host: Host | None = None,
     ) -> None:
         settings = with_tool_search(parse_config(config), mode=mode)
-        parts = Parts(
-            tools=[each for each in tools if not isinstance(each, ToolPlugin)],
-            plugins=[each for each in tools if isinstance(each, ToolPlugin)],
-            mcp_servers=mcp_servers or {},
-        )
-        self._runtime = Runtime(settings, parts, host or Host())
-        self._sessions: dict[str, ToolSearchSession] = {}
-
-    async def __aenter__(self) -> ToolSearch:
-        """Start sources and make the first session."""
-        await self._runtime.start()
-        self._run = self._new_run(None)
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """End what runs and close everything."""
-        self._run = None
-        self._sessions.clear()
-        await self._runtime.aclose()
-
-    def session(self, session_id: str) -> ToolSearchSession:
-        """Return the session with this id, made when it is new."""
-        found = self._sessions.get(session_id)
-        if found is None:
-            self._active()
-            found = self._sessions[session_id] = ToolSearchSession()
-            found._run = self._new_run(session_id)
-        return found
-
-    def statistics(self) -> Mapping[str, Mapping[str, int]]:
-        """Return counts of calls and executors, for tests and health checks."""
-        return self._runtime.statistics()
-
-    def _new_run(self, session_id: str | None) -> Run:
-        return self._runtime.run(self._runtime.scope(session_id=session_id, channel="library"))
+        self._take(settings, tools, mcp_servers, host)

@@ -1,0 +1,138 @@
+"""Owns what the public faces share: opening, sessions, definitions for a model, a model's calls.
+
+Above: `library.code_mode`, `library.tool_search`. Below: `app`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import Any, ClassVar, Generic, Literal, Self, TypeVar
+
+from toolcell.app.conversation import with_children
+from toolcell.app.host import Host
+from toolcell.app.run import Run
+from toolcell.app.runtime import Parts, Runtime
+from toolcell.config.tree import Config
+from toolcell.errors import ConfigError, ToolcellError
+from toolcell.plugin_sdk.define import ToolPlugin
+from toolcell.surface.definitions import definitions
+from toolcell.tools.content import ToolResult
+
+Shape = Literal["openai", "openai-responses", "anthropic", "mcp"]
+
+
+class Session:
+    """One session of a face."""
+
+    _opening: ClassVar[str]
+    """How a program opens it, for the error of one that did not."""
+
+    _run: Run | None = None
+
+    def definitions(self, shape: Shape = "openai") -> list[dict[str, Any]]:
+        """Return the tools to send to the model: the controls and direct-only ones.
+
+        Args:
+            shape: The wire's form: `openai` (Chat Completions), `openai-responses`, `anthropic`
+                or `mcp`.
+        """
+        return definitions(self._active().surface().plan, shape)
+
+    async def call(
+        self, name: str, arguments: Mapping[str, Any], *, call_id: str | None = None
+    ) -> ToolResult:
+        """Run a tool call a model made: a control or a direct-only tool, by the names it was sent.
+
+        Returns:
+            `content` for the model, `details` as plain JSON, `is_error`. Unknown names and refused
+            calls come back as errors, never as exceptions.
+        """
+        if not isinstance(arguments, Mapping):
+            kind = type(arguments).__name__
+            msg = f"arguments must be an object, not {kind}; parse JSON text first"
+            raise ToolcellError(msg, code="invalid_arguments")
+        return await self._active().call(name, arguments, call_id=call_id)
+
+    def _active(self) -> Run:
+        if self._run is None:
+            msg = f"use it inside `async with {self._opening}:`"
+            raise ToolcellError(msg, code="not_started")
+        return self._run
+
+
+S = TypeVar("S", bound=Session)
+
+
+class Face(Session, Generic[S]):
+    """A face that is opened and closed, and is the first of its sessions."""
+
+    _session_type: type[S]
+
+    def _take(
+        self,
+        config: Config,
+        tools: Sequence[Any],
+        mcp_servers: Mapping[str, Mapping[str, Any]] | None,
+        host: Host | None,
+    ) -> None:
+        _check(tools, host)
+        parts = Parts(
+            tools=[each for each in tools if not isinstance(each, ToolPlugin)],
+            plugins=[each for each in tools if isinstance(each, ToolPlugin)],
+            mcp_servers=mcp_servers or {},
+        )
+        self._runtime = Runtime(config, parts, host or Host())
+        self._sessions: dict[str, S] = {}
+
+    async def __aenter__(self) -> Self:
+        """Start sources and make the first session."""
+        with_children(self._runtime)
+        await self._runtime.start()
+        self._run = self._new_run(None)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """End what runs and close everything."""
+        self._run = None
+        self._sessions.clear()
+        await self._runtime.aclose()
+
+    def session(self, session_id: str) -> S:
+        """Return the session with this id, made when it is new."""
+        found = self._sessions.get(session_id)
+        if found is None:
+            self._active()
+            found = self._sessions[session_id] = self._session_type()
+            found._run = self._new_run(session_id)
+        return found
+
+    async def end_session(self, session_id: str) -> None:
+        """End a session: its parked cells and saved results are gone. Unknown ids are ignored."""
+        ended = self._sessions.pop(session_id, None)
+        if ended is not None and ended._run is not None:
+            run, ended._run = ended._run, None
+            await self._runtime.end(run)
+            await self._runtime.swarming.swarm.archive_session(session_id)
+
+    def statistics(self) -> Mapping[str, Mapping[str, int]]:
+        """Return counts of calls, parked cells and executors, for tests and health checks."""
+        return self._runtime.statistics()
+
+    def _new_run(self, session_id: str | None) -> Run:
+        return self._runtime.run(self._runtime.scope(session_id=session_id, channel="library"))
+
+
+def _check(tools: Any, host: Any) -> None:
+    """Say what is wrong with the two arguments that are easily mixed up."""
+    if isinstance(tools, str) or callable(tools) or not isinstance(tools, Iterable):
+        msg = f"tools must be a list of functions, tools and plugins, not {type(tools).__name__}"
+        raise ConfigError(msg)
+    if host is not None and not isinstance(host, Host):
+        msg = f"host must be a toolcell.Host, not {type(host).__name__}"
+        raise ConfigError(msg)
