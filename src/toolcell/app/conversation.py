@@ -14,6 +14,7 @@ from toolcell.agent.loop import run_agent
 from toolcell.app.children import INSTRUCTIONS, ChildTurn
 from toolcell.app.routes import NO_EXTRAS, Routes, RunExtras
 from toolcell.app.runtime import Runtime
+from toolcell.app.sending import DirectSender
 from toolcell.app.settings import max_turns_of
 from toolcell.config.resolve import agent_setting
 from toolcell.errors import ConfigError
@@ -65,7 +66,7 @@ async def converse(
     if name is None:
         msg = "no model is named; set agents.defaults.model or pass --model provider/model"
         raise ConfigError(msg)
-    with_children(runtime)
+    _lend(runtime, sessions)
     runtime.swarming.runner.parent_model(turn.scope.run_id, name)
     fallbacks = agent_setting(runtime.config, agent, "fallbacks")
     extras = replace(turn.extras, prompt=turn.prompt or "")
@@ -110,6 +111,19 @@ def with_children(runtime: Runtime) -> None:
     runner = runtime.swarming.runner
     if runner.turns is None:
         runner.turns = partial(_child_turn, runtime)
+
+
+def _lend(runtime: Runtime, sessions: Sessions | None) -> None:
+    """Let runs begin others: children, and where there is a record, runs in other sessions."""
+    with_children(runtime)
+    if sessions is not None and runtime.core_ports.sender is None:
+        runtime.core_ports.sender = DirectSender(runtime, partial(_sent_turn, runtime, sessions))
+
+
+async def _sent_turn(
+    runtime: Runtime, sessions: Sessions, scope: RunScope, message: str
+) -> RunResult:
+    return await converse(runtime, sessions, Turn(scope=scope, prompt=message))
 
 
 async def _child_turn(runtime: Runtime, turn: ChildTurn) -> RunResult:

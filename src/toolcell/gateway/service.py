@@ -36,6 +36,7 @@ from toolcell.gateway.event_bell import EventBell
 from toolcell.gateway.metrics import Metrics
 from toolcell.gateway.response_book import ResponseBook
 from toolcell.gateway.runs import RunDesk
+from toolcell.gateway.session_sender import DeskSender
 from toolcell.gateway.token import own_token
 from toolcell.plugin_sdk.define import ToolPlugin
 from toolcell.protocol.events import Event
@@ -167,6 +168,7 @@ async def opened_service(config: Config, parts: ServiceParts) -> AsyncIterator[S
         await runtime.start()
         runs = RunDesk(runtime, sessions, max_runs=limits.max_runs)
         late.sink = runs
+        runtime.core_ports.sender = DeskSender(runtime, runs)
         runtime.supervisor.start_soon(metrics.watch_lag, name="event loop lag")
         runtime.supervisor.start_soon(_prepared, runtime, name="code mode engine")
         service = Service(

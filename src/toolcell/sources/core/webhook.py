@@ -114,8 +114,9 @@ async def deliver(
         text = error.message.replace(repr(channel.url[:200]), f"channel {channel.id!r}")
         raise CallError(text, effect="unknown", untrusted=error.untrusted) from None
     if not 200 <= reply.status < 300:
-        refusal = f"Channel {channel.id!r} refused the message (status {reply.status})."
-        raise failed(refusal)
+        refusal = f"Channel {channel.id!r} did not take the message (status {reply.status})."
+        # A server that broke may have passed it on before.
+        raise _unusable(refusal) if reply.status >= 500 else failed(refusal)
     if message.type == "send" or not reply.body.strip():
         return Delivered(message_id=message_id, reply=None)
     return Delivered(message_id=message_id, reply=_reply(channel, message_id, reply, clock))
