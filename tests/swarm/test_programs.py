@@ -329,3 +329,29 @@ async def test_a_cell_parked_on_children_alone_lives_four_windows():
             await cell.give_up("seen")
         assert 390 < lives[0] <= 400
         assert 90 < lives[1] <= 100
+
+
+async def test_a_flood_of_children_is_refused_one_by_one_and_holds_nobody_up():
+    """rule 11.2: hostile programs; the host stays free and the group is what it may be."""
+    code = """
+        const all = [...Array(5000).keys()].map((i) => agents.run("t" + i));
+        const ended = await Promise.allSettled(all);
+        return ended.filter((one) => one.status === "fulfilled").length;
+    """
+    longest = 0.0
+
+    async def beat():
+        nonlocal longest
+        while True:
+            before = anyio.current_time()
+            await anyio.sleep(0.01)
+            longest = max(longest, anyio.current_time() - before)
+
+    async with opened(code={"timeoutMs": 30_000}) as open_:
+        async with anyio.create_task_group() as group:
+            group.start_soon(beat)
+            kept = await open_.value(code)
+            group.cancel_scope.cancel()
+        assert kept == 50
+        assert len(open_.model.asked) == 50
+        assert longest < 1
