@@ -26,6 +26,8 @@ from toolcell.execution.contract import (
     Suspended,
 )
 from toolcell.execution.node import NodeExecutor, NodeOptions
+from toolcell.execution.node.binary import find_node
+from toolcell.execution.node.supervisor import FLAGS
 
 pytestmark = [
     pytest.mark.anyio,
@@ -336,3 +338,29 @@ def test_an_executor_may_be_used_from_one_loop_after_another() -> None:
     anyio.run(first_loop)
     anyio.run(once)
     assert executor.statistics()["supervisors_started"] == 2
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "require('node:fs').readFileSync('/etc/passwd')",
+        "require('node:fs').writeFileSync('out', '')",
+        "new (require('node:sqlite').DatabaseSync)('out.db').exec('create table t (a)')",
+        "require('node:child_process').execFileSync('true')",
+        "process.binding('fs')",
+    ],
+)
+def test_the_second_fence_holds_for_code_of_the_host_realm(tmp_path: Path, body: str) -> None:
+    """Rule 1.6: were a cell to get out of its context, the process has no files or programs."""
+    node = find_node(None)
+    done = subprocess.run(
+        [str(node.path), *FLAGS, "-e", f"{body}; console.log('reached')"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert done.returncode == 1, done.stdout
+    assert "reached" not in done.stdout
+    assert list(tmp_path.iterdir()) == []

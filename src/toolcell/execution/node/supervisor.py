@@ -27,12 +27,14 @@ GUEST = Path(__file__).resolve().parent / "guest"
 STDERR_TAIL = 8 << 10
 OLDEST = (22, 16)
 
-_FLAGS = (
+FLAGS = (
     "--no-warnings",
     # Nothing is allowed but threads and reading our own files: a second fence, not the first.
     "--permission",
     "--allow-worker",
     f"--allow-fs-read={GUEST}",
+    # node:sqlite opens files that permission mode knows nothing of (tried with Node 24.19).
+    "--no-experimental-sqlite",
     # Only with it may a context answer `import()` with an error of its own realm.
     "--experimental-vm-modules",
     # Flags of V8 are set by supervisor.mjs: here they would cost Node its own code cache, 30 ms.
@@ -73,7 +75,7 @@ class Supervisor:
             RuntimeUnavailableError: the system refuses to.
         """
         supervisor = cls(binary, line_limit)
-        arguments = (*_FLAGS, str(GUEST / "supervisor.mjs"), json.dumps(dict(settings)))
+        arguments = (*FLAGS, str(GUEST / "supervisor.mjs"), json.dumps(dict(settings)))
         try:
             transport, _ = await supervisor.loop.subprocess_exec(
                 lambda: _Pipes(supervisor),
