@@ -20,6 +20,7 @@ from toolcell.providers.registry import Endpoint
 from toolcell.sources.mcp.settings import McpServerSettings, parse_server
 
 DEFAULT_MAX_TURNS = 50
+MIN_SIGNING_CHARS = 16
 
 
 def policy_of(config: Config, agent_id: str, *, sandboxed: bool) -> EffectivePolicy:
@@ -126,11 +127,20 @@ def search_key_of(config: Config) -> str | None:
 
 
 def channel_secrets_of(config: Config) -> dict[str, str]:
-    """Return the secret of each channel."""
-    return {
+    """Return the secret of each channel.
+
+    Raises:
+        ConfigError: one is too short to sign with.
+    """
+    found = {
         name: expand(channel.secret, path=f"channels.{name}.secret")
         for name, channel in config.channels.items()
     }
+    for name, secret in found.items():
+        if len(secret) < MIN_SIGNING_CHARS:
+            msg = f"must have at least {MIN_SIGNING_CHARS} characters, not {len(secret)}"
+            raise ConfigError(msg, path=f"channels.{name}.secret")
+    return found
 
 
 def model_options_of(config: Config, name: str) -> Mapping[str, Any]:

@@ -55,7 +55,7 @@ class ChannelSettings(Settings):
     """How messages get there: signed POST requests."""
     url: str
     """Where messages are sent."""
-    secret: str = Field(min_length=16)
+    secret: str
     """Signs messages and their answers; at least 16 characters. `${NAME}` takes an environment
     variable."""
     conversations: dict[str, str] = Field(default_factory=dict)

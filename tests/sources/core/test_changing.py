@@ -18,7 +18,9 @@ from toolcell.schema.hints import output_hint
 from toolcell.sources.core.changes import Changes, Span
 from toolcell.sources.core.editing import edit_tool
 from toolcell.sources.core.placing import placed
+from toolcell.sources.core.work import Stop
 from toolcell.sources.core.writing import MAX_BYTES, Turns, put, write_tool
+from toolcell.tools.threads import running_threads
 
 pytestmark = pytest.mark.anyio
 
@@ -212,6 +214,38 @@ async def test_fifty_edits_of_one_file_at_once_all_hold(edit, root):
                 lambda n=n: call(edit, path="many.txt", oldText=f"<{n}>", newText=f"[{n}]")
             )
     assert (root / "many.txt").read_text() == "".join(f"[{n}]\n" for n in range(50))
+
+
+async def test_a_file_somebody_else_changes_meanwhile_is_left_alone(workspace, root):
+    with placed(workspace, "a.txt", make_parents=False) as place:
+        (root / "a.txt").write_text("theirs, and longer than before\n")
+        with pytest.raises(CallError, match="changed by somebody else"):
+            put(place, b"mine", unless_changed=True)
+    assert (root / "a.txt").read_text() == "theirs, and longer than before\n"
+    assert sorted(p.name for p in root.iterdir()) == ["a.txt", "sub"]
+
+
+async def test_a_call_cancelled_while_it_waits_for_its_turn_changes_nothing(workspace, root):
+    turns = Turns()
+    tool = write_tool(workspace, turns)
+    with turns.taken(Stop()):
+        with anyio.move_on_after(0.05) as scope:
+            await call(tool, path="a.txt", content="late")
+        assert scope.cancelled_caught
+    with anyio.fail_after(5):
+        await call(tool, path="b.txt", content="next")  # the turn came and went
+        while running_threads():  # noqa: ASYNC110 - nothing else tells of a thread nobody awaits
+            await anyio.sleep(0.01)
+    assert (root / "a.txt").read_text() == "one\ntwo\nthree\n"
+
+
+async def test_a_read_only_file_stays_as_it_is(write, edit, root):
+    (root / "a.txt").chmod(0o444)
+    with pytest.raises(CallError, match="read-only"):
+        await call(write, path="a.txt", content="x")
+    with pytest.raises(CallError, match="read-only"):
+        await call(edit, path="a.txt", oldText="two", newText="x")
+    assert (root / "a.txt").read_text() == "one\ntwo\nthree\n"
 
 
 OLD = "a\nb\nc\nd\ne\nf\ng\nh\ni\nj\nk\nl\nm"

@@ -16,7 +16,7 @@ from toolcell.plugin_sdk.builder import build_tool
 from toolcell.sources.core.changes import Changes, Span
 from toolcell.sources.core.contracts import BOOLEAN, INTEGER, STRING, closed, nullable
 from toolcell.sources.core.placing import Place, placed
-from toolcell.sources.core.work import Arguments, Text, failed, in_thread, refused
+from toolcell.sources.core.work import Arguments, Stop, Text, failed, in_thread, refused
 from toolcell.sources.core.workspace import NotFoundError, WorkspaceRoots
 from toolcell.sources.core.writing import MAX_BYTES, Turns, encoded, put
 from toolcell.tools.content import TextContent, ToolResult
@@ -55,7 +55,7 @@ def edit_tool(workspace: WorkspaceRoots, turns: Turns) -> Tool:
     """Return the `edit` tool for a workspace."""
 
     async def execute(arguments: EditArguments) -> ToolResult:
-        return await in_thread(lambda _stop: _edit(workspace, turns, arguments))
+        return await in_thread(lambda stop: _edit(workspace, turns, arguments, stop))
 
     return build_tool(
         name="edit",
@@ -88,13 +88,16 @@ def text_of(place: Place, path: str) -> str:
         raise failed(message) from None
 
 
-def _edit(workspace: WorkspaceRoots, turns: Turns, arguments: EditArguments) -> ToolResult:
-    with turns.lock, placed(workspace, arguments.path, make_parents=False) as place:
+def _edit(
+    workspace: WorkspaceRoots, turns: Turns, arguments: EditArguments, stop: Stop
+) -> ToolResult:
+    with turns.taken(stop), placed(workspace, arguments.path, make_parents=False) as place:
         text = text_of(place, arguments.path)
         spans = _spans(text, arguments)
         changes = Changes(text, spans)
         if changes.first_line is not None:
-            put(place, encoded(_replaced(text, spans), "the edited file"))
+            data = encoded(_replaced(text, spans), "the edited file")
+            put(place, data, unless_changed=True)
     patch = changes.patch(place.shown)
     details = {
         "path": place.shown,

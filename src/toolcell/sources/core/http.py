@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from toolcell.sources.core.addresses import AddressRules
 from toolcell.sources.core.http_types import Http, HttpReply, HttpRequest
+from toolcell.tools.threads import run_sync
 
 
 class LazyHttp:
@@ -18,15 +19,18 @@ class LazyHttp:
 
     async def get(self, request: HttpRequest) -> HttpReply:
         """Send and follow redirects; raises `CallError`."""
-        return await self._loaded().get(request)
+        return await (await self._loaded()).get(request)
 
     async def send(self, request: HttpRequest) -> HttpReply:
         """Send; a redirect is an answer like any other. Raises `CallError`."""
-        return await self._loaded().send(request)
+        return await (await self._loaded()).send(request)
 
-    def _loaded(self) -> Http:
+    async def _loaded(self) -> Http:
         if self._client is None:
-            from toolcell.sources.core.http_client import HttpClient  # noqa: PLC0415 - 80 ms
-
-            self._client = HttpClient(self._rules)
+            self._client = await run_sync(self._load)
         return self._client
+
+    def _load(self) -> Http:
+        from toolcell.sources.core.http_client import HttpClient  # noqa: PLC0415 - 80 ms
+
+        return HttpClient(self._rules)

@@ -109,7 +109,7 @@ def _apply(workspace: WorkspaceRoots, turns: Turns, patch: str, stop: Stop) -> T
     if len(changes) > MAX_FILES:
         message = f"The patch changes {len(changes)} files, at most {MAX_FILES} may."
         raise refused(message)
-    with turns.lock:
+    with turns.taken(stop):
         wanted = [each for change in changes for each in _wanted(workspace, change, stop)]
         with ExitStack() as stack:
             steps = _steps(workspace, wanted, stack)
@@ -173,7 +173,8 @@ def _carry_out(steps: Sequence[_Step]) -> None:
             if step.data is not None:
                 with told_of(step.path):
                     step.staged = step.place.stage(step.data)
-        _check_unchanged(steps)
+        for step in steps:
+            step.place.check_unchanged()
         for step in steps:
             with told_of(step.path):
                 _put(step)
@@ -186,12 +187,6 @@ def _carry_out(steps: Sequence[_Step]) -> None:
             for name in (step.staged, step.aside):
                 if name is not None:
                     step.place.drop(name)
-
-
-def _check_unchanged(steps: Sequence[_Step]) -> None:
-    for step in steps:
-        if not step.place.unchanged():
-            raise changed(step.path)
 
 
 def _put(step: _Step) -> None:

@@ -51,13 +51,15 @@ class Place:
         """What tells one place from another."""
         return self.root, self.names
 
-    def unchanged(self) -> bool:
-        """Whether the file is still the one that was found."""
-        try:
-            now = os.stat(self.name, dir_fd=self.fd, follow_symlinks=False)
-        except FileNotFoundError:
-            return self.info is None
-        return same_file(now, self.info)
+    def check_unchanged(self) -> None:
+        """Look again.
+
+        Raises:
+            CallError: it is not the file that was found.
+        """
+        now = _look(self.fd, self.name)
+        if not same_file(now, self.info):
+            raise changed(self.shown)
 
     def read(self, limit: int) -> bytes:
         """Return the file's bytes.
@@ -76,7 +78,14 @@ class Place:
             return file.read(limit + 1)
 
     def stage(self, data: bytes) -> str:
-        """Write a fresh file beside the target and return its name. It keeps the target's mode."""
+        """Write a fresh file beside the target and return its name. It keeps the target's mode.
+
+        Raises:
+            CallError: the target is read-only; a rename would not mind.
+        """
+        if self.info is not None and not self.info.st_mode & 0o222:
+            message = f"{self.shown!r} is read-only."
+            raise failed(message)
         name = f"{_TEMPORARY}{secrets.token_hex(8)}"
         mode = 0o666 if self.info is None else stat.S_IMODE(self.info.st_mode)
         fd = os.open(name, _NEW, mode, dir_fd=self.fd)

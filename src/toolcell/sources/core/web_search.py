@@ -25,7 +25,7 @@ from toolcell.tools.tool import Tool
 
 MAX_RESULTS: Final = 20
 RAW_BYTES: Final = 32 << 10
-_REPLY_BYTES: Final = 4 << 20
+_REPLY_BYTES: Final = 1 << 20
 
 _HITS: Final = array(
     closed({"title": STRING, "url": STRING, "snippet": STRING, "published": nullable("string")})

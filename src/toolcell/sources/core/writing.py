@@ -6,7 +6,8 @@ Above: `sources.core.toolset`. Below: `sources.core.placing`. Refuses to know: w
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Annotated, Any, Final
 
 from pydantic import Field
@@ -15,7 +16,7 @@ from toolcell.base.jsontext import utf8_length
 from toolcell.plugin_sdk.builder import build_tool
 from toolcell.sources.core.contracts import BOOLEAN, INTEGER, STRING, closed
 from toolcell.sources.core.placing import Place, placed, told_of
-from toolcell.sources.core.work import Arguments, Text, in_thread, refused
+from toolcell.sources.core.work import Arguments, Stop, Text, in_thread, refused
 from toolcell.sources.core.workspace import WorkspaceRoots
 from toolcell.tools.content import TextContent, ToolResult
 from toolcell.tools.tool import Tool
@@ -29,7 +30,14 @@ class Turns:
     """One change of files at a time, so that no call overwrites what another one just did."""
 
     def __init__(self) -> None:
-        self.lock = threading.Lock()
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def taken(self, stop: Stop) -> Iterator[None]:
+        """Wait for the turn; a call that was cancelled meanwhile changes nothing any more."""
+        with self._lock:
+            stop.check()
+            yield
 
 
 class WriteArguments(Arguments):
@@ -43,7 +51,7 @@ def write_tool(workspace: WorkspaceRoots, turns: Turns) -> Tool:
     """Return the `write` tool for a workspace."""
 
     async def execute(arguments: WriteArguments) -> ToolResult:
-        return await in_thread(lambda _stop: _write(workspace, turns, arguments))
+        return await in_thread(lambda stop: _write(workspace, turns, arguments, stop))
 
     return build_tool(
         name="write",
@@ -75,24 +83,28 @@ def encoded(text: str, what: str) -> bytes:
         raise refused(message) from None
 
 
-def put(place: Place, data: bytes) -> None:
+def put(place: Place, data: bytes, *, unless_changed: bool = False) -> None:
     """Write a file, or leave everything as it was.
 
     Raises:
-        CallError: it cannot be written.
+        CallError: it cannot be written, or with `unless_changed` is not the file that was found.
     """
     with told_of(place.shown):
         staged = place.stage(data)
         try:
+            if unless_changed:
+                place.check_unchanged()
             place.commit(staged)
         except BaseException:
             place.drop(staged)
             raise
 
 
-def _write(workspace: WorkspaceRoots, turns: Turns, arguments: WriteArguments) -> ToolResult:
+def _write(
+    workspace: WorkspaceRoots, turns: Turns, arguments: WriteArguments, stop: Stop
+) -> ToolResult:
     data = encoded(arguments.content, "content")
-    with turns.lock, placed(workspace, arguments.path, make_parents=True) as place:
+    with turns.taken(stop), placed(workspace, arguments.path, make_parents=True) as place:
         put(place, data)
     details = {"path": place.shown, "bytes": len(data), "created": place.info is None}
     verb = "Created" if details["created"] else "Replaced"
