@@ -6,17 +6,17 @@ Above: the user's program, adapters. Below: `app`. The public Python face; nothi
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import TracebackType
 from typing import Any
 
 from toolcell.app.host import Host
-from toolcell.app.run import Run
 from toolcell.codemode.results import Outcome
 from toolcell.config.code_mode import ExecutorName, GuestApi
 from toolcell.config.overlay import with_code_mode
 from toolcell.config.parse import parse_config
 from toolcell.config.resolve import code_mode_options
 from toolcell.config.tree import Config
-from toolcell.library.face import Face, Session
+from toolcell.library.face import Session, Sessions
 from toolcell.protocol.scope import DEFAULT_AGENT
 
 
@@ -45,7 +45,7 @@ class CodeModeSession(Session):
         return await self._active().wait({"runId": cell_id})
 
 
-class CodeMode(Face[CodeModeSession], CodeModeSession):
+class CodeMode(CodeModeSession):
     """Code Mode over your tools.
 
     ```python
@@ -67,8 +67,6 @@ class CodeMode(Face[CodeModeSession], CodeModeSession):
         ConfigError: a config value is wrong; the message names its path.
     """
 
-    _session_type = CodeModeSession
-
     def __init__(
         self,
         tools: Sequence[Any] = (),
@@ -79,8 +77,42 @@ class CodeMode(Face[CodeModeSession], CodeModeSession):
         guest_api: GuestApi | None = None,
         host: Host | None = None,
     ) -> None:
-        self._config = with_code_mode(parse_config(config), executor=executor, guest_api=guest_api)
-        self._take(self._config, tools, mcp_servers, host)
+        settings = with_code_mode(parse_config(config), executor=executor, guest_api=guest_api)
+        self._opened = Sessions(
+            settings,
+            tools,
+            mcp_servers,
+            host,
+            new=CodeModeSession,
+            options=code_mode_options(settings, DEFAULT_AGENT),
+        )
+
+    async def __aenter__(self) -> CodeMode:
+        """Start sources and make the first session."""
+        await self._opened.open(self)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """End what runs and close everything."""
+        await self._opened.aclose(self)
+
+    def session(self, session_id: str) -> CodeModeSession:
+        """Return the session with this id, made when it is new."""
+        self._active()
+        return self._opened.named(session_id)
+
+    async def end_session(self, session_id: str) -> None:
+        """End a session: its parked cells and saved results are gone. Unknown ids are ignored."""
+        await self._opened.end(session_id)
+
+    def statistics(self) -> Mapping[str, Mapping[str, int]]:
+        """Return counts of calls, parked cells and executors, for tests and health checks."""
+        return self._opened.runtime.statistics()
 
     async def prepare(self) -> None:
         """Load the engine and make the catalog's image now, not in the first cell.
@@ -91,8 +123,3 @@ class CodeMode(Face[CodeModeSession], CodeModeSession):
         code = self._active().surface().code
         if code is not None:
             await code.prepare()
-
-    def _new_run(self, session_id: str | None) -> Run:
-        scope = self._runtime.scope(session_id=session_id, channel="library")
-        options = code_mode_options(self._config, DEFAULT_AGENT)
-        return self._runtime.run(scope, options=options)

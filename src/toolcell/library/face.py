@@ -5,14 +5,14 @@ Above: `library.code_mode`, `library.tool_search`. Below: `app`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from types import TracebackType
-from typing import Any, ClassVar, Generic, Literal, Self, TypeVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 from toolcell.app.conversation import with_children
 from toolcell.app.host import Host
 from toolcell.app.run import Run
 from toolcell.app.runtime import Parts, Runtime
+from toolcell.config.code_mode import CodeModeOptions
 from toolcell.config.tree import Config
 from toolcell.errors import ConfigError, ToolcellError
 from toolcell.plugin_sdk.define import ToolPlugin
@@ -64,68 +64,74 @@ class Session:
 S = TypeVar("S", bound=Session)
 
 
-class Face(Session, Generic[S]):
-    """A face that is opened and closed, and is the first of its sessions."""
+class Sessions(Generic[S]):
+    """The runtime behind a face, opened and closed with it, and the face's sessions."""
 
-    _session_type: type[S]
-
-    def _take(
+    def __init__(
         self,
         config: Config,
         tools: Sequence[Any],
         mcp_servers: Mapping[str, Mapping[str, Any]] | None,
         host: Host | None,
+        *,
+        new: Callable[[], S],
+        options: CodeModeOptions | None = None,
     ) -> None:
+        """Make the runtime; nothing runs yet.
+
+        Args:
+            config: What the file says, with what the face was told.
+            tools: Functions, `Tool`s and plugins.
+            mcp_servers: By name.
+            host: The program's own parts.
+            new: Makes a session.
+            options: Of code mode, where it is what the face is about.
+
+        Raises:
+            ConfigError: `tools` or `host` is something else.
+        """
         _check(tools, host)
         parts = Parts(
             tools=[each for each in tools if not isinstance(each, ToolPlugin)],
             plugins=[each for each in tools if isinstance(each, ToolPlugin)],
             mcp_servers=mcp_servers or {},
         )
-        self._runtime = Runtime(config, parts, host or Host())
-        self._sessions: dict[str, S] = {}
+        self.runtime = Runtime(config, parts, host or Host())
+        self._new = new
+        self._options = options
+        self._named: dict[str, S] = {}
 
-    async def __aenter__(self) -> Self:
-        """Start sources and make the first session."""
-        with_children(self._runtime)
-        await self._runtime.start()
-        self._run = self._new_run(None)
-        return self
+    async def open(self, first: S) -> None:
+        """Start sources and give the face itself a run."""
+        with_children(self.runtime)
+        await self.runtime.start()
+        first._run = self._new_run(None)
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def aclose(self, first: S) -> None:
         """End what runs and close everything."""
-        self._run = None
-        self._sessions.clear()
-        await self._runtime.aclose()
+        first._run = None
+        self._named.clear()
+        await self.runtime.aclose()
 
-    def session(self, session_id: str) -> S:
+    def named(self, session_id: str) -> S:
         """Return the session with this id, made when it is new."""
-        found = self._sessions.get(session_id)
+        found = self._named.get(session_id)
         if found is None:
-            self._active()
-            found = self._sessions[session_id] = self._session_type()
+            found = self._named[session_id] = self._new()
             found._run = self._new_run(session_id)
         return found
 
-    async def end_session(self, session_id: str) -> None:
-        """End a session: its parked cells and saved results are gone. Unknown ids are ignored."""
-        ended = self._sessions.pop(session_id, None)
+    async def end(self, session_id: str) -> None:
+        """End a session; unknown ids are ignored."""
+        ended = self._named.pop(session_id, None)
         if ended is not None and ended._run is not None:
             run, ended._run = ended._run, None
-            await self._runtime.end(run)
-            await self._runtime.swarming.swarm.archive_session(session_id)
-
-    def statistics(self) -> Mapping[str, Mapping[str, int]]:
-        """Return counts of calls, parked cells and executors, for tests and health checks."""
-        return self._runtime.statistics()
+            await self.runtime.end(run)
+            await self.runtime.swarming.swarm.archive_session(session_id)
 
     def _new_run(self, session_id: str | None) -> Run:
-        return self._runtime.run(self._runtime.scope(session_id=session_id, channel="library"))
+        scope = self.runtime.scope(session_id=session_id, channel="library")
+        return self.runtime.run(scope, options=self._options)
 
 
 def _check(tools: Any, host: Any) -> None:

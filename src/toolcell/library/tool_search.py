@@ -6,6 +6,7 @@ Above: the user's program, adapters. Below: `app`. The public Python face; nothi
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import TracebackType
 from typing import Any
 
 from toolcell.app.host import Host
@@ -13,7 +14,7 @@ from toolcell.config.overlay import with_tool_search
 from toolcell.config.parse import parse_config
 from toolcell.config.tool_search import ToolSearchMode
 from toolcell.config.tree import Config
-from toolcell.library.face import Face, Session
+from toolcell.library.face import Session, Sessions
 
 
 class ToolSearchSession(Session):
@@ -46,7 +47,7 @@ class ToolSearchSession(Session):
         return surface.search.telemetry()
 
 
-class ToolSearch(Face[ToolSearchSession], ToolSearchSession):
+class ToolSearch(ToolSearchSession):
     """Tool Search over your tools.
 
     ```python
@@ -68,8 +69,6 @@ class ToolSearch(Face[ToolSearchSession], ToolSearchSession):
         ConfigError: a config value is wrong; the message names its path.
     """
 
-    _session_type = ToolSearchSession
-
     def __init__(
         self,
         tools: Sequence[Any] = (),
@@ -80,4 +79,31 @@ class ToolSearch(Face[ToolSearchSession], ToolSearchSession):
         host: Host | None = None,
     ) -> None:
         settings = with_tool_search(parse_config(config), mode=mode)
-        self._take(settings, tools, mcp_servers, host)
+        self._opened = Sessions(settings, tools, mcp_servers, host, new=ToolSearchSession)
+
+    async def __aenter__(self) -> ToolSearch:
+        """Start sources and make the first session."""
+        await self._opened.open(self)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """End what runs and close everything."""
+        await self._opened.aclose(self)
+
+    def session(self, session_id: str) -> ToolSearchSession:
+        """Return the session with this id, made when it is new."""
+        self._active()
+        return self._opened.named(session_id)
+
+    async def end_session(self, session_id: str) -> None:
+        """End a session: its parked cells and saved results are gone. Unknown ids are ignored."""
+        await self._opened.end(session_id)
+
+    def statistics(self) -> Mapping[str, Mapping[str, int]]:
+        """Return counts of calls, parked cells and executors, for tests and health checks."""
+        return self._opened.runtime.statistics()
