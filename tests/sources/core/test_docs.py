@@ -22,12 +22,11 @@ def test_every_core_tool_is_on_the_page():
     assert named >= OURS
 
 
-@pytest.mark.parametrize("block", re.findall(r"```js\n(.*?)```", PAGE, re.DOTALL))
+@pytest.mark.parametrize("block", re.findall(r"```json5\n(.*?)```", PAGE, re.DOTALL))
 def test_the_config_examples_are_accepted(block, monkeypatch):
     monkeypatch.setenv("BRAVE_API_KEY", "a-key-of-the-service")
     monkeypatch.setenv("OPS_SECRET", "a secret of the channel")
-    for line in filter(None, block.split("\n")):
-        online_of(parse_config(json5.loads(line)))
+    online_of(parse_config(json5.loads(block)))
 
 
 def test_a_secret_too_short_to_sign_with_is_refused(monkeypatch):
