@@ -61,7 +61,7 @@ def set_up(extra: str) -> None:
     print(f"setting up {environment()} …", flush=True)
     if not (environment() / "pyvenv.cfg").exists():
         venv.create(environment(), with_pip=True)
-    target = f".[{extra}]" if extra else "."
+    target = f".[{extra}]"
     code = run(executable("python"), "-m", "pip", "install", "--quiet", "--editable", target)
     if code:
         sys.exit(f"installing failed (exit code {code}); the lines above say why")
@@ -98,7 +98,7 @@ def main(arguments: Sequence[str]) -> int:
     """Run one task and return its exit code."""
     task, rest = (arguments[0], arguments[1:]) if arguments else ("help", ())
     if task == "demo":
-        set_up("")
+        set_up("all")
         return run(executable("toolcell"), "demo", *rest)
     if task in {"test", "check", "docs", "bench", "setup"}:
         set_up("dev")
