@@ -120,6 +120,8 @@ def test_doctor_migrates_the_legacy_runtime(toolcell, tmp_path):
     assert findings["config"]["state"] == "fixed"
     assert 'guestApi: "tools"' in findings["config"]["text"]
     assert findings["executor quickjs (configured)"]["state"] == "ok"
+    assert "quickjs-ng " in findings["executor quickjs (configured)"]["text"]
+    assert "Node " in findings["executor node"]["text"]
     assert 'executor: "quickjs"' in file.read_text()
     assert "typescript" in file.read_text()
 

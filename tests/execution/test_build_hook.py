@@ -10,6 +10,9 @@ from typing import Any
 
 import pytest
 
+from toolcell.execution.quickjs.engine import QUICKJS_VERSION
+from toolcell.execution.quickjs.executor import QuickJSExecutor
+
 ROOT = Path(__file__).parents[2]
 
 pytest.importorskip("hatchling", reason="the hook runs inside hatchling")
@@ -51,6 +54,16 @@ def test_the_engine_in_use_is_the_locked_one(hook: ModuleType) -> None:
     if not engine.is_file():
         pytest.skip("not an editable install")
     assert hook.digest(engine) == hook.locked_hash()
+
+
+@pytest.mark.anyio
+async def test_the_version_that_is_told_is_the_pinned_one(hook: ModuleType) -> None:
+    """rule 9.3: what doctor says of the engine."""
+    assert hook.QUICKJS == ("quickjs-ng", QUICKJS_VERSION)
+    executor = QuickJSExecutor()
+    told = await executor.identify()
+    await executor.aclose()
+    assert told.startswith(f"quickjs-ng {QUICKJS_VERSION}, build {hook.locked_hash()[:12]} (")
 
 
 def test_a_cached_engine_is_used_without_a_build(

@@ -141,7 +141,8 @@ async def _executors(runtime: Runtime, config: Config) -> AsyncIterator[Finding]
         await runtime.end(run)
         subject = f"executor {name}" + (" (configured)" if name == wanted else "")
         if isinstance(outcome, Completed) and outcome.value == 42:
-            yield Finding("ok", subject, "runs cells")
+            engine = await runtime.executors.get(name).identify()
+            yield Finding("ok", subject, f"runs cells: {engine}")
         else:
             error = outcome.error if isinstance(outcome, Failed) else outcome.status
             uses = config.tools.code_mode is not None and name == wanted

@@ -96,6 +96,10 @@ class Journalled:
         """The name of the executor."""
         return self._executor.name
 
+    async def identify(self) -> str:
+        """Return what runs programs."""
+        return await self._executor.identify()
+
     async def prepare(self, image: GuestImage) -> None:
         """Prepare the executor."""
         await self._executor.prepare(image)

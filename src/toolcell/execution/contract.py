@@ -233,6 +233,14 @@ class Executor(Protocol):
         """`quickjs` or `node`."""
         ...
 
+    async def identify(self) -> str:
+        """Return for people what runs programs, in which version and where it came from.
+
+        Raises:
+            RuntimeUnavailableError: the engine cannot be found or started.
+        """
+        ...
+
     async def prepare(self, image: GuestImage) -> None:
         """Load the engine and make the image ready, so that the first cell need not.
 

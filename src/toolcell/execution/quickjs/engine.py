@@ -16,7 +16,7 @@ from collections.abc import Callable
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import wasmtime
 
@@ -43,6 +43,10 @@ class GuestTrapError(Exception):
 
 class GuestAddressError(Exception):
     """The guest named memory that it does not have."""
+
+
+QUICKJS_VERSION: Final = "0.17.0.2"
+"""The release of quickjs-ng that the build hook pins."""
 
 
 def wasmtime_version() -> str:

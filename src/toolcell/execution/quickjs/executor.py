@@ -31,7 +31,7 @@ from toolcell.execution.contract import (
 )
 from toolcell.execution.frames import Handed, start_message
 from toolcell.execution.quickjs.cell import SETTLE, START, Cell, CellCancelledError
-from toolcell.execution.quickjs.image import ENGINE_WASM, load_engine_code
+from toolcell.execution.quickjs.image import ENGINE_WASM, identify_engine, load_engine_code
 from toolcell.execution.quickjs.jobs import LoopJob
 from toolcell.execution.quickjs.modulecache import ModuleCache
 from toolcell.execution.quickjs.snapshot import SnapshotError, SnapshotTooLargeError
@@ -82,7 +82,7 @@ class QuickJSExecutor:
         self._queue_seconds = options.queue_seconds
         self._on_progress = on_progress
         self._loop: asyncio.AbstractEventLoop | None = None
-        path = options.wasm or ENGINE_WASM
+        self._wasm = path = options.wasm or ENGINE_WASM
         modules = ModuleCache(options.cache)
         self._library = Library(
             lambda: load_engine_code(path, modules, self._progress), options.images
@@ -98,6 +98,14 @@ class QuickJSExecutor:
     def name(self) -> str:
         """`quickjs`."""
         return "quickjs"
+
+    async def identify(self) -> str:
+        """Return the engine's version and build, its origin and the WebAssembly runtime.
+
+        Raises:
+            RuntimeUnavailableError: the engine's file cannot be read.
+        """
+        return await anyio.to_thread.run_sync(identify_engine, self._wasm)
 
     async def prepare(self, image: GuestImage) -> None:
         """Load the engine and make the image ready, so that the first cell need not.

@@ -15,6 +15,7 @@ from toolcell.errors import RuntimeUnavailableError
 from toolcell.execution.contract import GuestImage
 from toolcell.execution.quickjs.control import read_control, read_frames
 from toolcell.execution.quickjs.engine import (
+    QUICKJS_VERSION,
     Engine,
     EngineLoadError,
     GuestTrapError,
@@ -67,6 +68,17 @@ class Image:
     control: int
 
 
+def identify_engine(wasm: Path) -> str:
+    """Return for people what the engine is, by its content.
+
+    Raises:
+        RuntimeUnavailableError: the file cannot be read.
+    """
+    digest = hashlib.sha256(_engine_bytes(wasm)).hexdigest()[:12]
+    origin = "part of toolcell" if wasm == ENGINE_WASM else str(wasm)
+    return f"quickjs-ng {QUICKJS_VERSION}, build {digest} ({origin}), wasmtime {wasmtime_version()}"
+
+
 def load_engine_code(
     wasm: Path, cache: ModuleCache, on_progress: Callable[[str], None]
 ) -> EngineCode:
@@ -75,15 +87,7 @@ def load_engine_code(
     Raises:
         RuntimeUnavailableError: the file is missing or is not our engine.
     """
-    try:
-        data = wasm.read_bytes()
-    except OSError as error:
-        msg = (
-            f"executor 'quickjs' is not available: its engine {str(wasm)!r} cannot be read "
-            f"({error.strerror}); reinstall toolcell, or hand in a prebuilt engine as "
-            f"docs/engine.md says"
-        )
-        raise RuntimeUnavailableError(msg) from error
+    data = _engine_bytes(wasm)
     try:
         parts = split(data)
         base = compile_module(data_module(parts.memory))
@@ -96,6 +100,18 @@ def load_engine_code(
         return EngineCode(cache.load(key, compile_code, can_load), base)
     except (WasmFormatError, EngineLoadError) as error:
         msg = f"executor 'quickjs' is not available: {str(wasm)!r} is not a usable engine: {error}"
+        raise RuntimeUnavailableError(msg) from error
+
+
+def _engine_bytes(wasm: Path) -> bytes:
+    try:
+        return wasm.read_bytes()
+    except OSError as error:
+        msg = (
+            f"executor 'quickjs' is not available: its engine {str(wasm)!r} cannot be read "
+            f"({error.strerror}); reinstall toolcell, or hand in a prebuilt engine as "
+            f"docs/engine.md says"
+        )
         raise RuntimeUnavailableError(msg) from error
 
 
