@@ -235,6 +235,15 @@ async def test_a_flood_of_log_is_a_catchable_error(g):
     )
 
 
+async def test_a_flood_of_empty_entries_ends_as_well_and_does_not_hold_the_loop(g):
+    """Each of them was free, and adding them all up for each held the loop for half a minute."""
+    code = "for (let i = 0; i < 30000; i++) console.log(''); return 1"
+    with anyio.fail_after(10):
+        result = await g.code(code)
+    assert "at most 65536 characters can be logged" in result.details["error"]
+    assert 4000 < len(result.details["logs"]) < 5000
+
+
 @pytest.mark.parametrize(
     "code",
     [

@@ -127,7 +127,7 @@
       if (spent + text.length > limits.logs)
         throw new Error("console." + level + ": at most " + limits.logs +
           " characters can be logged; log less, or return the data");
-      spent += text.length;
+      spent += text.length + limits.entry;
       emit("log", "text", stringify(text), ',"level":"' + level + '"');
     };
     const constant = (name, value) =>

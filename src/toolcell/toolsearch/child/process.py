@@ -32,6 +32,8 @@ LIMITS: Final = {
     "error": 4096,
 }
 """Characters of one request, of the value, of all logs and of an error; requests open at once."""
+LOG_ENTRY: Final = 16
+"""Characters that an entry of the log counts for beside its text: many empty ones are not free."""
 MAX_REPLY_CHARS: Final = 4 << 20
 TOO_LARGE: Final = "the reply takes"
 NARROW: Final = "Ask for less at a time; a call that ran has had its effects."
@@ -78,6 +80,7 @@ class Body:
         self._omitted = 0
         self._last_id = 0
         self._frames = 0
+        self._logged = 0
         self._writing = anyio.Lock()
         self._turns = anyio.Semaphore(MAX_CALLS_AT_ONCE)
 
@@ -89,7 +92,7 @@ class Body:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._watch_time, tasks.cancel_scope)
                 tasks.start_soon(self._keep_stderr)
-                await self._send(dumps({"code": code, "limits": LIMITS}))
+                await self._send(dumps({"code": code, "limits": {**LIMITS, "entry": LOG_ENTRY}}))
                 await self._hear(tasks)
                 tasks.cancel_scope.cancel()
         finally:
@@ -123,8 +126,9 @@ class Body:
             return
         match message:
             case {"type": "log", "level": "log" | "warn" | "error" as level, "text": str(text)}:
-                room = LIMITS["logs"] - sum(len(each["text"]) for each in self._end.logs)
-                if len(text) <= room:
+                # Counted as it grows: to add it all up for each entry would hold the loop.
+                if self._logged + len(text) <= LIMITS["logs"]:
+                    self._logged += len(text) + LOG_ENTRY
                     self._end.logs.append({"level": level, "text": text})
             case {"type": "request", "id": int(number), "method": str(method), "args": list(args)}:
                 if method in METHODS and number == self._last_id + 1 and not self._spoke:
