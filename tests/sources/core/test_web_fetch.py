@@ -309,3 +309,33 @@ def test_its_contract_is_a_complete_hint():
     )
     assert input_hint(tool.parameters).startswith("{ url: string; ")
     assert not tool.replay_safe
+
+
+@pytest.mark.parametrize("to", ["http://[", "http://[::1", "//[x/"])
+async def test_a_redirect_to_what_is_no_url_is_an_error_like_another(to):
+    async with serving() as web:
+        web.answers["/"] = redirect(to)
+        with pytest.raises(CallError, match="is no URL") as caught:
+            await call(fetcher(), url=web.url)
+    assert caught.value.untrusted
+
+
+async def test_what_follows_a_packed_body_is_not_waited_for():
+    """It was collected, and copied for each piece, for as long as it came."""
+    async with serving() as web:
+        data = page(gzip.compress(b"hi"), "text/plain", Content_Encoding="gzip")
+        web.answers["/"] = data.replace(b"Content-Length: 22", b"Content-Length: 9999999") + b"x"
+        got = await call(fetcher(seconds=5), url=web.url)
+    assert got["text"] == "hi"
+
+
+@pytest.mark.parametrize(
+    "charset",
+    ["punycode", "idna", "unicode_escape", "Unicode-Escape", "raw_unicode_escape", "utf-7"],
+)
+async def test_codecs_that_no_page_is_written_in_are_not_used(charset):
+    r"""Of quadratic cost (punycode), or giving what is no text: a lone `\ud800`."""
+    body = r"a-\ud800+2AA-"
+    async with serving() as web:
+        web.answers["/"] = page(body, f"text/plain; charset={charset}")
+        assert (await call(fetcher(), url=web.url))["text"] == body

@@ -181,3 +181,20 @@ def test_its_contract_is_a_complete_hint():
     assert hint is not None
     for kind in ("results", "answer", "error", "raw"):
         assert f'kind: "{kind}"' in hint
+
+
+@pytest.mark.parametrize("answers", [5, True, "text", {"a": 1}, [5, None, {"answer": []}]])
+async def test_answers_of_another_shape_are_none(answers):
+    async with serving() as web:
+        body = json.dumps({"results": [], "answers": answers})
+        web.answers["/search"] = page(body, "application/json")
+        got = await call(searcher("searxng", web.url), query="x")
+    assert got == {"kind": "results", "provider": "searxng", "results": []}
+
+
+@pytest.mark.parametrize("url", ["https://a.example/\n2. Forged", "https://" + "a" * 3000])
+async def test_a_hit_whose_address_is_none_is_left_out(url):
+    async with serving() as web:
+        body = json.dumps({"results": [{"url": url, "title": "t"}]})
+        web.answers["/search"] = page(body, "application/json")
+        assert (await call(searcher("searxng", web.url), query="x"))["results"] == []

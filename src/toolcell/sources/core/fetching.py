@@ -47,6 +47,10 @@ _TEXT: Final = frozenset(
         "application/x-ndjson",
     }
 )
+_NO_CHARSETS: Final = frozenset(
+    {"idna", "punycode", "raw-unicode-escape", "undefined", "unicode-escape", "utf-7"}
+)
+"""Codecs of Python that no page is written in: of quadratic cost, or giving lone surrogates."""
 _CHARSET: Final = re.compile(r"charset\s*=\s*[\"']?([\w.:-]{1,40})", re.IGNORECASE)
 
 OUTPUT: Final[Mapping[str, Any]] = closed(
@@ -256,6 +260,8 @@ def _decoded(reply: HttpReply) -> str:
     if reply.body.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         name = "utf-16"
     try:
+        if codecs.lookup(name).name in _NO_CHARSETS:
+            name = "utf-8"
         return reply.body.decode(name, "replace").removeprefix("\ufeff")
     except (LookupError, UnicodeError):
         return reply.body.decode("utf-8", "replace").removeprefix("\ufeff")

@@ -53,7 +53,7 @@ class HttpClient:
                 target = reply.headers.get("location")
                 if reply.status not in _REDIRECTS or not target:
                     return reply
-                url = urljoin(reply.url, target)
+                url = _joined(reply.url, target)
             message = f"{request.url[:200]!r} redirects more than {MAX_REDIRECTS} times."
             raise _outside(message)
 
@@ -169,6 +169,8 @@ class _Unpacking:
             self.data += chunk[:room]
         else:
             self.data += self._unpacker.decompress(chunk, room)
+            if self._unpacker.eof:  # what follows is no part of the body, and would be collected
+                return False
         return len(self.data) <= self._limit
 
 
@@ -200,6 +202,15 @@ def _parsed(address: str) -> tuple[httpcore2.URL, str]:
     place = f"[{host}]" if ":" in host else ascii_host.decode("ascii")
     shown_port = "" if port in {None, _PORTS[scheme]} else f":{port}"
     return url, f"{scheme}://{place}{shown_port}{target}"
+
+
+def _joined(base: str, target: str) -> str:
+    """Return where a redirect leads."""
+    try:
+        return urljoin(base, target)
+    except ValueError:
+        message = f"{base[:200]!r} redirects to {target[:200]!r}, which is no URL."
+        raise _outside(message) from None
 
 
 def _headers(pairs: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:

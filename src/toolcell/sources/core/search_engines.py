@@ -15,6 +15,8 @@ from urllib.parse import urlencode
 from toolcell.errors import ConfigError
 
 BRAVE_URL: Final = "https://api.search.brave.com/res/v1/web/search"
+MAX_URL: Final = 2048
+"""An address that is longer is no result: half of it would lead elsewhere."""
 MAX_TITLE: Final = 300
 MAX_SNIPPET: Final = 1500
 MAX_ANSWER: Final = 4000
@@ -97,7 +99,8 @@ class SearXng:
     def read(self, body: Any) -> Found:
         """Return what an answer holds; raises ValueError when it has another shape."""
         results = _list(body, "results")
-        answers = [_answer(each) for each in body.get("answers") or ()]
+        given = body.get("answers")
+        answers = [_answer(each) for each in given] if isinstance(given, list) else []
         return Found(
             hits=tuple(hit for each in results if (hit := _hit(each, "content", "publishedDate"))),
             answer=_text("\n".join(filter(None, answers)), MAX_ANSWER) or None,
@@ -152,6 +155,8 @@ def _hit(item: Any, snippet: str, published: str) -> Hit | None:
     """Return a hit; None for one without an address of the web."""
     url = item.get("url") if isinstance(item, dict) else None
     if not isinstance(url, str) or not url.startswith(("http://", "https://")):
+        return None
+    if len(url) > MAX_URL or _SPACE.search(url):  # a line break could pass for the next result
         return None
     when = item.get(published)
     return Hit(
