@@ -294,3 +294,31 @@ def test_their_contracts_are_complete_hints(write, edit):
     )
     assert not write.replay_safe
     assert not edit.replay_safe
+
+
+async def test_more_replacements_than_can_be_held_are_refused(edit, root):
+    """Sixteen million of them took 34 seconds and 2.8 GB."""
+    (root / "a.txt").write_text("a" * 100_001)
+    with pytest.raises(CallError, match="more than 100000 times"):
+        await call(edit, path="a.txt", oldText="a", newText="b", replaceAll=True)
+    assert (root / "a.txt").read_text() == "a" * 100_001
+
+
+async def test_a_name_with_a_lone_surrogate_is_refused(write, root):
+    with pytest.raises(CallError, match="lone surrogate"):
+        await call(write, path="new/\ud800", content="x")
+    assert not (root / "new").exists()
+
+
+async def test_a_path_that_goes_too_deep_is_refused(write):
+    """Every directory of the way is held open meanwhile."""
+    await call(write, path="d/" * 256 + "x", content="x")
+    with pytest.raises(CallError, match="more than 256 directories deep"):
+        await call(write, path="d/" * 257 + "x", content="x")
+
+
+async def test_a_program_that_is_written_over_does_not_keep_its_rights(write, root):
+    """As when it is written in place."""
+    (root / "a.txt").chmod(0o6755)
+    await call(write, path="a.txt", content="x")
+    assert stat.S_IMODE((root / "a.txt").stat().st_mode) == 0o755

@@ -28,6 +28,9 @@ DIFF_BYTES: Final = 32 << 10
 PATCH_BYTES: Final = 256 << 10
 """A longer `patch` is null: half a patch would be none."""
 
+MAX_REPLACEMENTS: Final = 100_000
+"""Every replacement is an object of its own until the file is written."""
+
 _NAMED: Final = 5
 
 OUTPUT: Final[Mapping[str, Any]] = closed(
@@ -122,6 +125,12 @@ def _spans(text: str, arguments: EditArguments) -> list[Span]:
     starts: list[int] = []
     while at >= 0:
         starts.append(at)
+        if len(starts) > MAX_REPLACEMENTS:
+            message = (
+                f"oldText is found more than {MAX_REPLACEMENTS} times in {arguments.path!r}; "
+                "add text around it, or write the whole file."
+            )
+            raise refused(message)
         at = text.find(old, at + len(old))
     if not starts:
         raise refused(_missing(text, arguments))

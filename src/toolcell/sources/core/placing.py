@@ -78,7 +78,7 @@ class Place:
             return file.read(limit + 1)
 
     def stage(self, data: bytes) -> str:
-        """Write a fresh file beside the target and return its name. It keeps the target's mode.
+        """Write a fresh file beside the target and return its name. It keeps the permissions.
 
         Raises:
             CallError: the target is read-only; a rename would not mind.
@@ -87,7 +87,8 @@ class Place:
             message = f"{self.shown!r} is read-only."
             raise failed(message)
         name = f"{_TEMPORARY}{secrets.token_hex(8)}"
-        mode = 0o666 if self.info is None else stat.S_IMODE(self.info.st_mode)
+        # Without setuid and setgid, as when a file is written in place: the content is another's.
+        mode = 0o666 if self.info is None else self.info.st_mode & 0o777
         fd = os.open(name, _NEW, mode, dir_fd=self.fd)
         try:
             with os.fdopen(fd, "wb") as file:

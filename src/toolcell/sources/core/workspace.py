@@ -24,6 +24,8 @@ from toolcell.errors import CallError, ConfigError
 from toolcell.sources.core.work import failed, refused
 
 MAX_PATH: Final = 4096
+MAX_DEPTH: Final = 256
+"""Directories below a root; each is held open until the walk is over."""
 MAX_LINKS: Final = 40
 _RETRIES: Final = 3
 
@@ -181,6 +183,11 @@ class WorkspaceRoots:
         if len(path) > MAX_PATH:
             msg = f"path {path[:80]!r}… has {len(path)} characters, at most {MAX_PATH}."
             raise refused(msg)
+        try:
+            os.fsencode(path)
+        except UnicodeEncodeError:
+            msg = f"path {path[:80]!r} holds a lone surrogate, which no name of a file has."
+            raise refused(msg) from None
         if not path.startswith("/"):
             return 0, path.split("/")
         located = self.locate(path)
@@ -224,6 +231,9 @@ class Descent:
 
     def enter(self, part: str) -> None:
         """Go into a directory; raises OSError when it is none (any more)."""
+        if len(self._names) >= MAX_DEPTH:
+            msg = f"path {self._path[:80]!r}… is more than {MAX_DEPTH} directories deep."
+            raise refused(msg)
         self._fds.append(os.open(part, _DIRECTORY | _NOFOLLOW, dir_fd=self.here))
         self._names.append(part)
 
