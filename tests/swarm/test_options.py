@@ -8,6 +8,7 @@ from toolcell.config.resolve import swarm_options
 from toolcell.config.swarm import SwarmOptions
 from toolcell.errors import ConfigError
 from toolcell.providers.registry import ProviderRegistry
+from toolcell.swarm.request import MAX_SCHEMA_CHARS, read_request
 
 
 def options(swarm, own=None, agent="main"):
@@ -90,3 +91,11 @@ def test_only_configured_agents_can_be_allowed(listed, allowed):
     rules = ChildRuns(parse_config(tree), ProviderRegistry({})).rules("main")
     assert rules.allowed == allowed
     assert rules.max_depth == 1
+
+
+def test_a_schema_that_takes_long_to_compile_is_refused():
+    """Twenty thousand patterns held the event loop for most of a second, for each child."""
+    properties = {f"k{i}": {"type": "string", "pattern": "a{1,9}"} for i in range(20_000)}
+    refused = read_request("agents.run", "x", {"schema": {"properties": properties}})
+    assert isinstance(refused, str)
+    assert refused.endswith(f"characters as JSON, at most {MAX_SCHEMA_CHARS}")

@@ -18,6 +18,8 @@ from toolcell.swarm.ports import Thinking
 THINKING: Final[tuple[str, ...]] = get_args(Thinking)
 MAX_LABEL: Final = 200
 """Characters of a label or a phase that are kept."""
+MAX_SCHEMA_CHARS: Final = 64 << 10
+"""Of a schema as JSON; it is compiled on the event loop."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +85,9 @@ def read_request(caller: str, prompt: Any, options: Any) -> SpawnRequest | str:
 def _schema_problem(schema: Any) -> str | None:
     if not isinstance(schema, dict):
         return "must be a JSON Schema object"
+    size = len(canonical(schema))
+    if size > MAX_SCHEMA_CHARS:
+        return f"has {size} characters as JSON, at most {MAX_SCHEMA_CHARS}"
     try:
         compile_validator(schema)
     except SchemaError as error:
