@@ -155,6 +155,26 @@ async def test_a_child_has_no_tools_that_speak_to_people_or_other_sessions():
         assert born.scope.session_id.startswith("subagent_")
 
 
+async def test_a_child_has_not_the_tool_that_is_for_the_owner():
+    """Its parent may act for somebody else, which its own scope does not say."""
+
+    def openclaw() -> int:
+        """Tell."""
+        return 1
+
+    def look() -> int:
+        """Look."""
+        return 1
+
+    async def child(_prompt, request):
+        return ",".join(sorted(tool.name for tool in request.tools))
+
+    models = {"s/m": {"codeMode": True}, "s/direct": {"codeMode": False}}
+    defaults = {"defaults": {"models": models}}
+    async with opened(child, tools=[openclaw, look], agents=defaults) as open_:
+        assert await open_.value('return agents.run("t", {model: "s/direct"})') == "look"
+
+
 async def test_a_child_may_have_children_where_the_depth_allows_it():
     """BEHAVIOURS 375: maxSpawnDepth 2; the third level has no agents at all."""
     types = "return typeof agents === 'undefined' ? 'leaf' : 'inner:' + await agents.run('deeper')"

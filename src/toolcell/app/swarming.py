@@ -27,12 +27,14 @@ WITHHELD: Final = frozenset(
         "conversations_send",
         "conversations_turn",
         "message",
+        "openclaw",
         "sessions_send",
         "sessions_yield",
         "spawn_task",
     )
 )
-"""Core tools that speak to people or to other sessions: a child has none of them."""
+"""Core tools that speak to people or to other sessions: a child has none of them. Nor `openclaw`,
+which is for the owner: a child does not know whom its parent acts for."""
 
 
 class Swarming:
@@ -70,7 +72,7 @@ class Swarming:
         return self.runner.granted(scope.run_id)
 
     def permits(self, scope: RunScope, tool: SourcedTool) -> bool:
-        """Whether a run may have a tool: children have none that speak to people."""
+        """Whether a run may have a tool: children have none of `WITHHELD`."""
         return tool.id not in WITHHELD or self.swarm.child_of(scope.run_id) is None
 
 
