@@ -339,3 +339,10 @@ async def test_codecs_that_no_page_is_written_in_are_not_used(charset):
     async with serving() as web:
         web.answers["/"] = page(body, f"text/plain; charset={charset}")
         assert (await call(fetcher(), url=web.url))["text"] == body
+
+
+def test_a_character_reference_of_many_digits_is_no_character():
+    """Python reads no number of more than 4,300 digits."""
+    number = "&#" + "9" * 5000 + ";"
+    page = readable(f"<p title='{number}'>a{number}b &amp; c", "http://a.example/", Stop())
+    assert page.text == "a\ufffdb & c"

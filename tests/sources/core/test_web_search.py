@@ -198,3 +198,11 @@ async def test_a_hit_whose_address_is_none_is_left_out(url):
         body = json.dumps({"results": [{"url": url, "title": "t"}]})
         web.answers["/search"] = page(body, "application/json")
         assert (await call(searcher("searxng", web.url), query="x"))["results"] == []
+
+
+async def test_a_hit_with_a_character_that_is_none_does_not_spoil_the_others():
+    hits = [{"url": "https://a.example/", "title": "t", "content": "&#" + "9" * 5000 + "; x"}]
+    async with serving() as web:
+        web.answers["/search"] = page(json.dumps({"results": hits}), "application/json")
+        got = await call(searcher("searxng", web.url), query="x")
+    assert got["results"][0]["snippet"] == "\ufffd x"

@@ -15,6 +15,7 @@ from typing import Final
 MAX_TAG: Final = 16_384
 """A longer tag is taken as text."""
 
+_NO_CHARACTER: Final = re.compile(r"&#[0-9]{10,};?")
 _TAG: Final = re.compile(r"<([A-Za-z][^\s/>]{0,63})((?:[^>\"']|\"[^\"]*\"|'[^']*')*+)>")
 _END: Final = re.compile(r"</([A-Za-z][^\s/>]{0,63})")
 _ATTRIBUTE: Final = re.compile(r"([^\s=>\"'/]+)(?:\s*+=\s*+(\"[^\"]*\"|'[^']*'|[^\s>]+))?")
@@ -39,8 +40,16 @@ class StartTag:
             value = match.group(2) or ""
             if value[:1] in {'"', "'"}:
                 value = value[1:-1]
-            found.setdefault(match.group(1).lower(), unescape(value))
+            found.setdefault(match.group(1).lower(), unescaped(value))
         return found
+
+
+def unescaped(text: str) -> str:
+    """Return text with its character references replaced."""
+    try:
+        return unescape(text)
+    except ValueError:  # a number of more digits than Python reads
+        return unescape(_NO_CHARACTER.sub("\ufffd", text))
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +67,7 @@ def tokens(html: str) -> Iterator[StartTag | EndTag | str]:
         if at < 0:
             at = len(html)
         if at > position:
-            yield unescape(html[position:at])
+            yield unescaped(html[position:at])
         if at == len(html):
             return
         position = at

@@ -1,11 +1,10 @@
 """Owns the words of search engines: the request of a question, and what an answer holds.
 
-Above: web_search. Below: nothing. Refuses to know: the network. Bad shapes raise ValueError.
+Above: web_search. Below: `html_tokens`. Refuses to know: the network. Bad shapes raise ValueError.
 """
 
 from __future__ import annotations
 
-import html
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from typing import Any, Final, Literal, Protocol
 from urllib.parse import urlencode
 
 from toolcell.errors import ConfigError
+from toolcell.sources.core.html_tokens import unescaped
 
 BRAVE_URL: Final = "https://api.search.brave.com/res/v1/web/search"
 MAX_URL: Final = 2048
@@ -177,4 +177,4 @@ def _text(value: Any, limit: int) -> str:
     """Return plain text on one line: engines mark words with tags."""
     if not isinstance(value, str):
         return ""
-    return _SPACE.sub(" ", html.unescape(_TAG.sub("", value[: 4 * limit]))).strip()[:limit]
+    return _SPACE.sub(" ", unescaped(_TAG.sub("", value[: 4 * limit]))).strip()[:limit]
