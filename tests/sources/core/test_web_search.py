@@ -206,3 +206,10 @@ async def test_a_hit_with_a_character_that_is_none_does_not_spoil_the_others():
         web.answers["/search"] = page(json.dumps({"results": hits}), "application/json")
         got = await call(searcher("searxng", web.url), query="x")
     assert got["results"][0]["snippet"] == "\ufffd x"
+
+
+@pytest.mark.parametrize("query", ["x", "x" * 900])
+async def test_the_address_of_the_engine_is_not_told(query):
+    got = await call(searcher("searxng", "http://127.0.0.1:1/path-not-for-models"), query=query)
+    assert got["code"] == "unreachable"
+    assert got["message"].startswith("searxng cannot be reached")

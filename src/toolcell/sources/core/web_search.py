@@ -121,7 +121,9 @@ async def _search(http: Http, setup: SearchSetup | None, arguments: SearchArgume
             HttpRequest(url=url, headers=headers, max_bytes=_REPLY_BYTES, seconds=setup.seconds)
         )
     except CallError as error:
-        return _error(engine.name, "unreachable", error.message.replace(url, engine.name))
+        # The operator's address is not for the model; a long one is told by its beginning.
+        message = error.message.replace(repr(url[:200]), engine.name)
+        return _error(engine.name, "unreachable", message)
     refused = _refusal(engine.name, reply)
     if refused is not None:
         return refused
