@@ -114,9 +114,9 @@ def test_a_path_that_the_caller_gave_is_kept() -> None:
 @pytest.mark.parametrize("piece", ["/a", "/ ", "/a b", "/home/", "C:\\a", "Traceback ", "\n\t"])
 def test_a_hostile_message_is_cleaned_in_no_time(piece: str) -> None:
     """BR-05, rule 8.5: whatever a remote tool writes."""
-    before = time.perf_counter()
+    before = time.thread_time()
     guest_text(piece * 20_000, known={"a": "/home"})
-    assert time.perf_counter() - before < 1.0
+    assert time.thread_time() - before < 1.0
 
 
 def test_a_long_message_is_cut_openly() -> None:

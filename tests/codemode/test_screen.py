@@ -70,10 +70,10 @@ def test_the_refusal_names_the_shell_tool_and_stops_the_retry():
 )  # fmt: skip
 def test_looking_is_linear_in_the_length(source):
     """BEHAVIOURS 99: 100 KB of hostile text takes no noticeable time."""
-    begun = time.perf_counter()
+    begun = time.thread_time()
     with contextlib.suppress(CellError):
         screen(source)
-    assert time.perf_counter() - begun < 1.0
+    assert time.thread_time() - begun < 1.0
 
 
 @pytest.mark.parametrize(
@@ -139,10 +139,10 @@ def test_a_huge_cell_is_refused_at_once():
 
 def test_a_small_cell_takes_no_time():
     source = "const hits = await catalog.search('mail');\nreturn hits.map(h => h.callableName);"
-    begun = time.perf_counter()
+    begun = time.thread_time()
     for _ in range(200):
         screen(source)
-    assert time.perf_counter() - begun < 0.2
+    assert time.thread_time() - begun < 0.2
 
 
 def test_a_syntax_error_says_where_and_what_to_do():

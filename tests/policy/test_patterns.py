@@ -46,9 +46,9 @@ def test_a_glob_matches_the_whole_name(pattern: str, name: str, *, whole: bool) 
 def test_a_hostile_name_cannot_make_a_glob_slow() -> None:
     """rule 2.1: matching never backtracks over what a star took."""
     globs = Globs(["*a" * 30 + "b"])
-    before = time.perf_counter()
+    before = time.thread_time()
     assert not globs.match("a" * 5000)
-    assert time.perf_counter() - before < 1.0
+    assert time.thread_time() - before < 1.0
 
 
 def test_mcp_filters_take_raw_and_shown_names() -> None:

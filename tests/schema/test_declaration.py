@@ -209,10 +209,10 @@ def test_names_that_are_no_identifiers_are_refused(name: str) -> None:
 def test_hostile_schemas_are_declared_bounded_and_in_time(name: str) -> None:
     """TS-03, TS-06, BEHAVIOURS 282."""
     schema = hostile()[name]
-    start = time.perf_counter()
+    start = time.thread_time()
     text = function_declaration("f", "x" * 100_000, schema, output="unknown", style=MCP_STYLE)
     body = type_text(schema)
-    assert time.perf_counter() - start < 1.0
+    assert time.thread_time() - start < 1.0
     assert len(text) <= MAX_DECLARATION
     assert len(body) <= MAX_DECLARATION
 

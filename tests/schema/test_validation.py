@@ -285,9 +285,9 @@ FANNING: dict[str, Any] = {
 def test_validation_is_bounded_in_time_and_stack(schema: Any, value: Any) -> None:
     """TS-06: hostile values and patterns end in a violation, not in a crash or a hang."""
     validator = Validator(schema)
-    start = time.perf_counter()
+    start = time.thread_time()
     found = validator.errors(value)
-    assert time.perf_counter() - start < 1.0
+    assert time.thread_time() - start < 1.0
     assert 1 <= len(found) <= 10
 
 
@@ -326,10 +326,10 @@ def test_a_recursive_validator_serves_threads_at_once() -> None:
 def test_checking_a_small_valid_value_takes_microseconds() -> None:
     """About 1.5 µs; the bound is generous for a busy machine."""
     value = {"a": 1, "b": 2}
-    start = time.perf_counter()
+    start = time.thread_time()
     for _ in range(10_000):
         compile_validator(ADD).errors(value)
-    assert (time.perf_counter() - start) / 10_000 < 100e-6
+    assert (time.thread_time() - start) / 10_000 < 100e-6
 
 
 @pytest.mark.parametrize(
