@@ -116,8 +116,9 @@ def with_children(runtime: Runtime) -> None:
 def _lend(runtime: Runtime, sessions: Sessions | None) -> None:
     """Let runs begin others: children, and where there is a record, runs in other sessions."""
     with_children(runtime)
-    if sessions is not None and runtime.core_ports.sender is None:
-        runtime.core_ports.sender = DirectSender(runtime, partial(_sent_turn, runtime, sessions))
+    ports = runtime.core_ports
+    if sessions is not None and ports is not None and ports.sender is None:
+        ports.sender = DirectSender(runtime, partial(_sent_turn, runtime, sessions))
 
 
 async def _sent_turn(

@@ -6,31 +6,60 @@ Above: `app.runtime`. Below: `app.settings`, `sources.core`. No behaviour of its
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final, Protocol
 
 from toolcell.app.host import Host
 from toolcell.app.settings import channel_secrets_of, search_key_of
+from toolcell.base.clock import Clock
 from toolcell.base.jsontext import JsonObject
+from toolcell.base.spawner import Spawner
 from toolcell.base.version import VERSION
 from toolcell.calls.redaction import MASK, Redactor
-from toolcell.config.env import expand
+from toolcell.config.env import expand, shell_environment
 from toolcell.config.resolve import agent_setting
 from toolcell.config.tree import Config
 from toolcell.protocol.scope import DEFAULT_AGENT
+from toolcell.sessions.contract import Sessions
 from toolcell.sources.contract import Unavailable
 from toolcell.sources.core.addresses import AddressRules
 from toolcell.sources.core.fetching import FetchOptions
 from toolcell.sources.core.http import LazyHttp
-from toolcell.sources.core.ports import AgentInfo, OwnStatus, ServerInfo
+from toolcell.sources.core.ports import AgentInfo, CorePorts, OwnStatus, ServerInfo
 from toolcell.sources.core.search_engines import ENGINES
-from toolcell.sources.core.toolset import Online
+from toolcell.sources.core.shell import ShellOptions
+from toolcell.sources.core.toolset import Online, core_tools, online_tools, program_tools
 from toolcell.sources.core.web_search import SearchSetup
 from toolcell.sources.core.webhook import WebhookChannel
+from toolcell.sources.core.workspace import WorkspaceRoots
 from toolcell.sources.mcp.status import ServerStatus
-from toolcell.tools.tool import SourcedTool
+from toolcell.tools.tool import SourcedTool, Tool
 
 _SECRET_KEYS: Final = frozenset({"apikey", "token", "secret", "clientsecret", "password"})
 _SECRET_MAPS: Final = frozenset({"headers", "env", "oauth"})
+
+
+def core_of(
+    config: Config, workspace: Path, ports: CorePorts, *, spawner: Spawner, clock: Clock
+) -> list[Tool]:
+    """Return the core tools.
+
+    Raises:
+        ConfigError: a value cannot be used.
+    """
+    shell = ShellOptions(env=shell_environment())
+    return [
+        *core_tools(WorkspaceRoots([workspace]), shell, spawner=spawner, clock=clock),
+        *online_tools(online_of(config), clock=clock),
+        *program_tools(ports, clock=clock),
+    ]
+
+
+def ports_of(runtime: Watched, sessions: Sessions | None) -> CorePorts:
+    """Return what core tools need of a runtime; `sender` may be named later."""
+    return CorePorts(
+        sessions=sessions, agents=lambda: agents_of(runtime.config), own=OwnProcess(runtime)
+    )
 
 
 def online_of(config: Config) -> Online:

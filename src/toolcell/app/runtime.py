@@ -12,7 +12,6 @@ from typing import Any, Literal, TypeAlias
 
 from toolcell.app.catalogs import CatalogShelf
 from toolcell.app.children import ChildRuns
-from toolcell.app.core_setup import OwnProcess, agents_of, online_of
 from toolcell.app.debug import debug_log
 from toolcell.app.executors import Executors
 from toolcell.app.host import Host
@@ -36,7 +35,6 @@ from toolcell.calls.redaction import Redactor
 from toolcell.codemode.continuations.store import ContinuationStore
 from toolcell.codemode.runtime import RuntimePorts
 from toolcell.config.code_mode import CodeModeOptions
-from toolcell.config.env import shell_environment
 from toolcell.config.resolve import code_mode_options, tool_search_options
 from toolcell.config.tree import Config
 from toolcell.errors import ConfigError, ToolcellError
@@ -47,9 +45,6 @@ from toolcell.providers.registry import ProviderRegistry
 from toolcell.sessions.contract import Sessions
 from toolcell.sources.contract import Source, Unavailable
 from toolcell.sources.core.ports import CorePorts
-from toolcell.sources.core.shell import ShellOptions
-from toolcell.sources.core.toolset import core_tools, online_tools, program_tools
-from toolcell.sources.core.workspace import WorkspaceRoots
 from toolcell.sources.local import LocalSource
 from toolcell.sources.mcp.options import McpOptions
 from toolcell.sources.mcp.source import McpSource
@@ -123,6 +118,7 @@ class Runtime:
         )
         self.providers = ProviderRegistry(endpoints, watch=next(iter(debug), None))
         self.swarming = self._swarm()
+        self.core_ports: CorePorts | None = None
         self._mcp = McpSource(
             servers,
             spawner=self.supervisor,
@@ -189,20 +185,18 @@ class Runtime:
 
     def _core(self, parts: Parts) -> list[Tool]:
         """Return the core tools; `core_ports.sender` may be named later."""
-        self.core_ports = CorePorts(
-            sessions=parts.sessions, agents=lambda: agents_of(self.config), own=OwnProcess(self)
-        )
-        online, clock = online_of(self.config), self.host.clock
         if parts.workspace is None:
             return []
-        files = core_tools(
-            WorkspaceRoots([parts.workspace]),
-            ShellOptions(env=shell_environment()),
+        from toolcell.app.core_setup import core_of, ports_of  # noqa: PLC0415 - 80 ms, when used
+
+        self.core_ports = ports_of(self, parts.sessions)
+        return core_of(
+            self.config,
+            parts.workspace,
+            self.core_ports,
             spawner=self.supervisor,
-            clock=clock,
+            clock=self.host.clock,
         )
-        more = program_tools(self.core_ports, clock=clock)
-        return [*files, *online_tools(online, clock=clock), *more]
 
     async def start(self) -> None:
         """Start the supervisor and every source.

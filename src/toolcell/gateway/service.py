@@ -168,7 +168,8 @@ async def opened_service(config: Config, parts: ServiceParts) -> AsyncIterator[S
         await runtime.start()
         runs = RunDesk(runtime, sessions, max_runs=limits.max_runs)
         late.sink = runs
-        runtime.core_ports.sender = DeskSender(runtime, runs)
+        if runtime.core_ports is not None:
+            runtime.core_ports.sender = DeskSender(runtime, runs)
         runtime.supervisor.start_soon(metrics.watch_lag, name="event loop lag")
         runtime.supervisor.start_soon(_prepared, runtime, name="code mode engine")
         service = Service(
