@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import anyio
-import httpx
+import httpx2
 
 from toolcell.config.parse import parse_config
 from toolcell.errors import ToolcellError
@@ -112,7 +112,7 @@ async def run_lane(lane: Lane, tools: int, folder: Path, sinks: tuple[Sink, ...]
 
 
 async def _asked(url: str) -> str:
-    async with httpx.AsyncClient(base_url=url, timeout=LANE_SECONDS) as client:
+    async with httpx2.AsyncClient(base_url=url, timeout=LANE_SECONDS, trust_env=False) as client:
         reply = await client.post(
             "/v1/chat/completions",
             headers={"authorization": f"Bearer {TOKEN}", "x-toolcell-session": SESSION},
@@ -121,7 +121,7 @@ async def _asked(url: str) -> str:
                 "messages": [{"role": "user", "content": "Please file a ticket for the crash."}],
             },
         )
-    if reply.status_code != httpx.codes.OK:
+    if reply.status_code != httpx2.codes.OK:
         msg = f"the gateway answered {reply.status_code}: {reply.text[:500]}"
         raise ToolcellError(msg)
     return str(reply.json()["choices"][0]["message"]["content"])
