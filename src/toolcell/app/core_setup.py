@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol
 
 from toolcell.app.host import Host
 from toolcell.app.settings import channel_secrets_of, search_key_of
-from toolcell.base.clock import Clock
+from toolcell.base.clock import SYSTEM_CLOCK, Clock
 from toolcell.base.jsontext import JsonObject
 from toolcell.base.spawner import Spawner
 from toolcell.base.version import VERSION
@@ -23,6 +23,8 @@ from toolcell.protocol.scope import DEFAULT_AGENT
 from toolcell.sessions.contract import Sessions
 from toolcell.sources.contract import Unavailable
 from toolcell.sources.core.addresses import AddressRules
+from toolcell.sources.core.conversations import Conversations
+from toolcell.sources.core.expecting import ExpectedReplies
 from toolcell.sources.core.fetching import FetchOptions
 from toolcell.sources.core.http import LazyHttp
 from toolcell.sources.core.ports import AgentInfo, CorePorts, OwnStatus, ServerInfo
@@ -50,19 +52,26 @@ def core_of(
     shell = ShellOptions(env=shell_environment())
     return [
         *core_tools(WorkspaceRoots([workspace]), shell, spawner=spawner, clock=clock),
-        *online_tools(online_of(config), clock=clock),
+        *online_tools(online_of(config, ports.expected, clock=clock), clock=clock),
         *program_tools(ports, clock=clock),
     ]
 
 
-def ports_of(runtime: Watched, sessions: Sessions | None) -> CorePorts:
+def ports_of(
+    runtime: Watched, sessions: Sessions | None, expected: ExpectedReplies | None
+) -> CorePorts:
     """Return what core tools need of a runtime; `sender` may be named later."""
     return CorePorts(
-        sessions=sessions, agents=lambda: agents_of(runtime.config), own=OwnProcess(runtime)
+        sessions=sessions,
+        agents=lambda: agents_of(runtime.config),
+        own=OwnProcess(runtime),
+        expected=expected,
     )
 
 
-def online_of(config: Config) -> Online:
+def online_of(
+    config: Config, expected: ExpectedReplies | None = None, *, clock: Clock = SYSTEM_CLOCK
+) -> Online:
     """Return how core tools reach the network.
 
     Raises:
@@ -71,15 +80,37 @@ def online_of(config: Config) -> Online:
     fetch = config.tools.web.fetch
     return Online(
         pages=LazyHttp(AddressRules(fetch.allow)),
-        services=LazyHttp(AddressRules(("*",))),
+        services=services(),
+        conversations=conversations_of(config, expected, clock=clock),
         fetch=FetchOptions(
             max_bytes=fetch.max_bytes,
             seconds=fetch.timeout_ms / 1000,
             cache_seconds=fetch.cache_seconds,
         ),
         search=_search(config),
-        channels=_channels(config),
     )
+
+
+def conversations_of(
+    config: Config, expected: ExpectedReplies | None, *, clock: Clock
+) -> Conversations:
+    """Return whom messages can be sent to.
+
+    Args:
+        config: Its `channels`.
+        expected: Where turns wait for replies that come in as messages; None when none can.
+        clock: For signatures.
+
+    Raises:
+        ConfigError: a value cannot be used.
+    """
+    channels = list(channels_of(config).values())
+    return Conversations(services(), channels, clock=clock, expected=expected)
+
+
+def services() -> LazyHttp:
+    """Return what sends to addresses that the operator names, which may be private."""
+    return LazyHttp(AddressRules(("*",)))
 
 
 def agents_of(config: Config) -> Sequence[AgentInfo]:
@@ -161,18 +192,24 @@ def _search(config: Config) -> SearchSetup | None:
     return SearchSetup(engine=engine, seconds=search.timeout_ms / 1000)
 
 
-def _channels(config: Config) -> list[WebhookChannel]:
+def channels_of(config: Config) -> dict[str, WebhookChannel]:
+    """Return every channel by its name.
+
+    Raises:
+        ConfigError: a value cannot be used.
+    """
     secrets = channel_secrets_of(config)
-    return [
-        WebhookChannel(
+    return {
+        name: WebhookChannel(
             id=name,
             url=expand(channel.url, path=f"channels.{name}.url"),
             secret=secrets[name],
             conversations=channel.conversations,
             seconds=channel.timeout_ms / 1000,
+            receives=channel.receive is not None,
         )
         for name, channel in config.channels.items()
-    ]
+    }
 
 
 def _masked(value: Any, *, all_texts: bool = False) -> Any:

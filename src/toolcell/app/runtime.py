@@ -44,6 +44,7 @@ from toolcell.protocol.sink import FanOut, Guarded, Sink
 from toolcell.providers.registry import ProviderRegistry
 from toolcell.sessions.contract import Sessions
 from toolcell.sources.contract import Source, Unavailable
+from toolcell.sources.core.expecting import ExpectedReplies
 from toolcell.sources.core.ports import CorePorts
 from toolcell.sources.local import LocalSource
 from toolcell.sources.mcp.options import McpOptions
@@ -74,6 +75,7 @@ class Parts:
         sinks: Who gets events, beside the host's own sink.
         workspace: The folder of the core tools; None for a runtime without them.
         sessions: The record, for the core tools that read it; None for a runtime without those.
+        expected: Where turns of conversations wait for replies that come in; None when none can.
         on_progress: Told of work that takes seconds.
         load_plugins: Whether plugins of the config and installed ones are loaded.
         secrets: Further values that no event may hold.
@@ -87,6 +89,7 @@ class Parts:
     sinks: Sequence[Sink] = ()
     workspace: Path | None = None
     sessions: Sessions | None = None
+    expected: ExpectedReplies | None = None
     on_progress: Callable[[str], None] = _quiet
     load_plugins: bool = True
     secrets: frozenset[str] = frozenset()
@@ -189,7 +192,7 @@ class Runtime:
             return []
         from toolcell.app.core_setup import core_of, ports_of  # noqa: PLC0415 - 80 ms, when used
 
-        self.core_ports = ports_of(self, parts.sessions)
+        self.core_ports = ports_of(self, parts.sessions, parts.expected)
         return core_of(
             self.config,
             parts.workspace,

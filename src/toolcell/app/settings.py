@@ -114,7 +114,12 @@ def secret_values_of(
     """Return every value that must never be stored: of the config and of the environment."""
     token = gateway_token_of(config)
     own = frozenset(
-        {token or "", search_key_of(config) or "", *channel_secrets_of(config).values()}
+        {
+            token or "",
+            search_key_of(config) or "",
+            *channel_secrets_of(config).values(),
+            *receive_secrets_of(config).values(),
+        }
     )
     return secrets_of(endpoints, servers) | (own - {""}) | secret_values()
 
@@ -132,14 +137,24 @@ def channel_secrets_of(config: Config) -> dict[str, str]:
     Raises:
         ConfigError: one is too short to sign with.
     """
-    found = {
-        name: expand(channel.secret, path=f"channels.{name}.secret")
+    return {
+        name: _signing(channel.secret, f"channels.{name}.secret")
         for name, channel in config.channels.items()
     }
-    for name, secret in found.items():
-        if len(secret) < MIN_SIGNING_CHARS:
-            msg = f"must have at least {MIN_SIGNING_CHARS} characters, not {len(secret)}"
-            raise ConfigError(msg, path=f"channels.{name}.secret")
+
+
+def receive_secrets_of(config: Config) -> dict[str, str]:
+    """Return what signs messages that come in, for each channel that takes some.
+
+    Raises:
+        ConfigError: one is too short to sign with.
+    """
+    found = {}
+    for name, channel in config.channels.items():
+        if channel.receive is not None:
+            own, path = channel.receive.secret, f"channels.{name}.receive.secret"
+            given = (channel.secret, f"channels.{name}.secret") if own is None else (own, path)
+            found[name] = _signing(*given)
     return found
 
 
@@ -149,6 +164,14 @@ def model_options_of(config: Config, name: str) -> Mapping[str, Any]:
     provider = config.models.providers.get(provider_id)
     rows = provider.models if provider is not None else []
     return next((row.options for row in rows if row.id == model), {})
+
+
+def _signing(given: str, path: str) -> str:
+    secret = expand(given, path=path)
+    if len(secret) < MIN_SIGNING_CHARS:
+        msg = f"must have at least {MIN_SIGNING_CHARS} characters, not {len(secret)}"
+        raise ConfigError(msg, path=path)
+    return secret
 
 
 def _oauth_secrets(server: McpServerSettings) -> tuple[str, ...]:

@@ -45,6 +45,27 @@ def loads(text: str | bytes) -> Json:
     return json.loads(text)
 
 
+def loads_strict(text: str | bytes) -> Json:
+    """Read JSON text that says one thing: no key twice, no NaN, no infinity.
+
+    Raises:
+        ValueError: the text is not such JSON.
+    """
+    return json.loads(text, object_pairs_hook=_each_key_once, parse_constant=_no_constant)
+
+
+def _each_key_once(pairs: list[tuple[str, Json]]) -> JsonObject:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key stands twice in one object")
+    return found
+
+
+def _no_constant(name: str) -> Json:
+    msg = f"{name} is no JSON value"
+    raise ValueError(msg)
+
+
 def utf8(text: str) -> bytes:
     """Return UTF-8 that keeps lone surrogates, as JavaScript strings may hold them."""
     return text.encode("utf-8", "surrogatepass")

@@ -48,6 +48,24 @@ class WebSettings(Settings):
     """Who searches; `web_search` gives an error result when absent."""
 
 
+class ChannelReceiveSettings(Settings):
+    """`channels.<id>.receive`: messages that come in at the gateway (docs/gateway.md)."""
+
+    agent: str = "main"
+    """The agent that answers them."""
+    secret: str | None = None
+    """Signs what comes in; the channel's `secret` when absent. At least 16 characters."""
+    unlisted: bool = False
+    """Whether conversations that `conversations` does not name are answered too."""
+    messages_per_minute: Annotated[int, clamped(1, 100_000)] = 120
+    """Signed messages of the channel; a burst may use a minute's worth at once."""
+    reply_attempts: Annotated[int, clamped(1, 20)] = 6
+    """How often a reply is sent until the receiver takes it."""
+    reply_delay_ms: Annotated[int, clamped(10, 60_000)] = 1000
+    """The pause before the second attempt, in milliseconds; each further one is twice as long, a
+    minute at most."""
+
+
 class ChannelSettings(Settings):
     """`channels.<id>`: a place where conversations are."""
 
@@ -62,3 +80,5 @@ class ChannelSettings(Settings):
     """The conversations there: a key the receiver knows, and a label for the model."""
     timeout_ms: Annotated[int, clamped(100, 600_000)] = 30_000
     """How long the receiver may take to accept a message, in milliseconds."""
+    receive: ChannelReceiveSettings | None = None
+    """Takes messages that come in at the gateway; none are when absent."""

@@ -5,13 +5,16 @@ Above: `api_routes`, `openapi`. Below: `live`.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from toolcell.gateway.bodies import SESSION_PATTERN
 from toolcell.gateway.live import LiveRun
+from toolcell.sources.core.conversations import MAX_MESSAGE_CHARS, MAX_WAIT_MS
+
+NAME_PATTERN: Final = r"^[^\x00-\x1f\x7f]{1,256}$"
 
 
 class ApiBody(BaseModel):
@@ -46,6 +49,39 @@ class ApprovalBody(ApiBody):
     """`session`: a yes holds for this tool in this session, whatever its arguments."""
     reason: str = Field(default="", max_length=2000)
     """Shown to the caller when the answer is no, and kept."""
+
+
+class SendBody(ApiBody):
+    """The body of `POST /api/conversations/send`."""
+
+    conversation_ref: str = Field(min_length=1, max_length=500)
+    """From `GET /api/conversations`."""
+    message: str = Field(min_length=1, max_length=MAX_MESSAGE_CHARS)
+    """What to say."""
+    agent: str | None = Field(default=None, max_length=256)
+    """The agent that says it; `main` when absent."""
+
+
+class TurnBody(SendBody):
+    """The body of `POST /api/conversations/turn`."""
+
+    wait_ms: int = Field(default=120_000, ge=100, le=MAX_WAIT_MS)
+    """How long to wait for the reply, in milliseconds."""
+
+
+class InboundBody(ApiBody):
+    """The body of `POST /webhooks/{channel}`: a message that comes in."""
+
+    id: str = Field(pattern=r"^[!-~]{1,128}$")
+    """The sender's id of the message: it is taken once, however often it is sent."""
+    conversation: str = Field(min_length=1, max_length=256)
+    """The conversation's key in the channel."""
+    sender: str = Field(pattern=NAME_PATTERN)
+    """Who says it."""
+    text: str = Field(min_length=1, max_length=MAX_MESSAGE_CHARS)
+    """What is said."""
+    reply_to: str | None = Field(default=None, min_length=1, max_length=128)
+    """The id of the message it answers."""
 
 
 def run_shown(live: LiveRun, *, error: str | None) -> dict[str, Any]:

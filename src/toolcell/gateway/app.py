@@ -18,6 +18,7 @@ from starlette.routing import Route
 from toolcell.errors import ToolcellError
 from toolcell.gateway.api_routes import ApprovalRoutes, RunRoutes, SessionRoutes, StateRoutes
 from toolcell.gateway.bodies import json_answer
+from toolcell.gateway.conversation_routes import ConversationRoutes, WebhookRoutes
 from toolcell.gateway.faults import ApiError, api_error
 from toolcell.gateway.guard import Guard, GuardPorts
 from toolcell.gateway.openai_routes import OpenAIRoutes
@@ -37,6 +38,8 @@ def gateway_app(service: Service) -> Starlette:
         SessionRoutes(service),
         ApprovalRoutes(service),
         StateRoutes(service),
+        ConversationRoutes(service),
+        WebhookRoutes(service),
     )
     limits, clock = service.config.gateway.limits, service.runtime.host.clock
     ports = GuardPorts(

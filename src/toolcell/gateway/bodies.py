@@ -6,7 +6,7 @@ Above: the routes. Below: Starlette, pydantic, `faults`.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 import anyio
@@ -14,7 +14,7 @@ from pydantic import BaseModel, ValidationError
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
-from toolcell.base.jsontext import dumps, loads
+from toolcell.base.jsontext import dumps, loads, loads_strict
 from toolcell.gateway.faults import ApiError, invalid
 
 READ_SECONDS: Final = 30.0
@@ -41,12 +41,35 @@ async def read_model(request: Request, model: type[M], *, limit: int) -> M:
     Raises:
         ApiError: 400, 408, 413 or 415; the message names the field.
     """
+    return parsed(await read_json_bytes(request, limit=limit), model)
+
+
+async def read_json_bytes(request: Request, *, limit: int) -> bytes:
+    """Return the body as it was sent, when it says that it is JSON.
+
+    Raises:
+        ApiError: 408, 413 or 415.
+    """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
         # Also what keeps a web page from sending one: this type needs a preflight.
         message = "send the body as JSON, with content-type: application/json"
         raise ApiError(415, message, "unsupported_media_type")
-    value = _parsed(await _body(request, limit))
+    return await _body(request, limit)
+
+
+def parsed(data: bytes, model: type[M], *, strict: bool = False) -> M:
+    """Return JSON as a `model`.
+
+    Args:
+        data: The JSON.
+        model: What it should be.
+        strict: Whether a key that stands twice in an object is refused.
+
+    Raises:
+        ApiError: 400; the message names the field.
+    """
+    value = _json(data, loads_strict if strict else loads)
     try:
         return model.model_validate(value)
     except ValidationError as error:
@@ -101,9 +124,9 @@ async def _body(request: Request, limit: int) -> bytes:
     return b"".join(pieces)
 
 
-def _parsed(data: bytes) -> Any:
+def _json(data: bytes, read: Callable[[bytes], Any]) -> Any:
     try:
-        return loads(data)
+        return read(data)
     except (ValueError, RecursionError) as error:
         why = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
         message = f"the body is not JSON: {why}"

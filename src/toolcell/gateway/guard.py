@@ -20,6 +20,9 @@ from toolcell.gateway.rates import RateLimit
 OPEN_PATHS: Final = frozenset({"/health"})
 """What may be asked without a token: whether the gateway is up, and nothing else."""
 
+SIGNED_PATHS: Final = "/webhooks/"
+"""What comes with a channel's signature instead, which the route checks."""
+
 _WHILE_DRAINING: Final = frozenset({"/health", "/metrics", "/api/health"})
 
 
@@ -78,7 +81,8 @@ class Guard:
             error = overloaded("too many requests; slow down", "rate_limit_exceeded")
             error.headers = {"retry-after": str(int(wait) + 1)}
             return error
-        if path not in OPEN_PATHS and not self._known(Headers(scope=scope)):
+        tokenless = path in OPEN_PATHS or path.startswith(SIGNED_PATHS)
+        if not tokenless and not self._known(Headers(scope=scope)):
             return ApiError(
                 401,
                 "wrong or missing token; send the gateway's token as your API key",

@@ -13,10 +13,12 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from toolcell.base.version import VERSION
-from toolcell.gateway.api_models import ApprovalBody, RunBody
+from toolcell.gateway.api_models import ApprovalBody, InboundBody, RunBody, SendBody, TurnBody
 from toolcell.gateway.bodies import SESSION_PATTERN
 from toolcell.gateway.chat_request import ChatRequest
 from toolcell.gateway.responses_request import ResponsesRequest
+from toolcell.sources.core.conversations import LIST_OUTPUT, SEND_OUTPUT, TURN_OUTPUT
+from toolcell.sources.core.signing import HEADER
 
 _REF: Final = "#/components/schemas/{model}"
 _MODELS: Final[tuple[type[BaseModel], ...]] = (
@@ -24,6 +26,9 @@ _MODELS: Final[tuple[type[BaseModel], ...]] = (
     ResponsesRequest,
     RunBody,
     ApprovalBody,
+    SendBody,
+    TurnBody,
+    InboundBody,
 )
 _TEXT: Final = {"type": "string"}
 _NUMBER: Final = {"type": "number"}
@@ -45,6 +50,7 @@ class Operation:
         body: The model of its body.
         query: Query parameters and their schemas.
         open: Needs no token.
+        signed: Needs the signature of a channel instead of the token.
         streams: The answer may be a stream of events instead.
     """
 
@@ -57,6 +63,7 @@ class Operation:
     body: type[BaseModel] | None = None
     query: Mapping[str, Mapping[str, Any]] | None = None
     open: bool = False
+    signed: bool = False
     streams: bool = False
 
 
@@ -85,6 +92,19 @@ _EVENT: Final = {
     "type": "object",
     "properties": {"id": _TEXT, "event": _TEXT, "data": _TEXT},
     "required": ["data"],
+}
+_TAKEN: Final = {
+    "type": "object",
+    "properties": {
+        "id": _TEXT,
+        "status": {"enum": ["started", "replied"]},
+        "runId": _TEXT,
+        "sessionId": _TEXT,
+        "messageId": _TEXT,
+        "duplicate": {"type": "boolean"},
+    },
+    "required": ["id", "status", "duplicate"],
+    "additionalProperties": False,
 }
 _STREAM: Final[tuple[str, Mapping[str, Any]]] = ("text/event-stream", _EVENT)
 _LIMIT: Final = {"limit": _WHOLE}
@@ -229,6 +249,43 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     ),
     Operation(
         method="get",
+        path="/api/conversations",
+        name="conversations_list",
+        about="List the conversations that messages can be sent to.",
+        query={"query": _TEXT, "limit": _WHOLE},
+        answers=_json(LIST_OUTPUT),
+        errors=(400,),
+    ),
+    Operation(
+        method="post",
+        path="/api/conversations/send",
+        name="conversations_send",
+        about="Send a message to a conversation, once.",
+        body=SendBody,
+        answers=_json(SEND_OUTPUT),
+        errors=(400, 404, 408, 413, 415, 502),
+    ),
+    Operation(
+        method="post",
+        path="/api/conversations/turn",
+        name="conversations_turn",
+        about="Send a message to a conversation, once, and wait for the reply to it.",
+        body=TurnBody,
+        answers=_json(TURN_OUTPUT),
+        errors=(400, 404, 408, 413, 415, 502),
+    ),
+    Operation(
+        method="post",
+        path="/webhooks/{channel}",
+        name="receive_message",
+        about="Take a message of a webhook channel; a run answers it, or it answers a turn.",
+        body=InboundBody,
+        answers=_json(_TAKEN, 202),
+        errors=(400, 404, 408, 409, 413, 415),
+        signed=True,
+    ),
+    Operation(
+        method="get",
         path="/api/tools",
         name="list_tools",
         about="List the tools of an agent, after policy, and how they are offered to its model.",
@@ -283,7 +340,10 @@ def openapi_document() -> dict[str, Any]:
         "paths": paths,
         "components": {
             "schemas": {**schemas["$defs"], "Error": _object(error=error)},
-            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+            "securitySchemes": {
+                "token": {"type": "http", "scheme": "bearer"},
+                "signature": {"type": "apiKey", "in": "header", "name": HEADER},
+            },
         },
         "security": [{"token": []}],
     }
@@ -308,6 +368,8 @@ def _described(operation: Operation) -> dict[str, Any]:
         own["requestBody"] = {"required": True, "content": {"application/json": {"schema": schema}}}
     if operation.streams:
         own["responses"]["200"]["content"]["text/event-stream"] = {"schema": _EVENT}
+    if operation.signed:
+        own["security"] = [{"signature": []}]
     if operation.open:
         own["security"] = []
         own["responses"]["503"] = own["responses"]["200"]

@@ -16,6 +16,7 @@ from toolcell.app.conversation import Turn, converse
 from toolcell.app.runtime import Runtime
 from toolcell.errors import SessionError, ToolcellError
 from toolcell.gateway.faults import ApiError, conflict, draining, not_found, overloaded
+from toolcell.gateway.lines import SessionLines
 from toolcell.gateway.live import LiveRun
 from toolcell.protocol.events import Diagnostic, Event
 from toolcell.sessions.contract import Sessions
@@ -23,6 +24,8 @@ from toolcell.sessions.contract import Sessions
 MAX_FINISHED: Final = 1024
 """How many runs that are over can still be asked about."""
 MAX_OWNERS: Final = 65_536
+MAX_WAITING: Final = 16
+"""How many runs may wait for their turn in one session."""
 
 
 @dataclass(slots=True)
@@ -51,7 +54,7 @@ class RunDesk:
         self._max_runs = max_runs
         self._live: dict[str, LiveRun] = {}
         self._finished: OrderedDict[str, LiveRun] = OrderedDict()
-        self._busy: dict[str, str] = {}
+        self._lines = SessionLines()
         self._owners: OrderedDict[str, str] = OrderedDict()
         self._calls: dict[str, str] = {}
         self._draining = False
@@ -100,16 +103,17 @@ class RunDesk:
         both = [*reversed(self._live.values()), *reversed(self._finished.values())]
         return both[:limit]
 
-    async def start(self, turn: Turn, *, listening: bool = True) -> LiveRun:
+    async def start(self, turn: Turn, *, listening: bool = True, in_line: bool = False) -> LiveRun:
         """Start a run; it goes on by itself.
 
         Args:
             turn: What is asked.
             listening: Whether somebody follows what the model says.
+            in_line: In a session that has a run already, wait for its end instead of failing.
 
         Raises:
-            ApiError: 503 while draining, 429 when too many go on, 409 when the session has a run
-                or belongs to another agent.
+            ApiError: 503 while draining, 429 when too many go on or wait, 409 when the session has
+                a run or belongs to another agent.
         """
         scope = turn.scope
         if turn.history is None:
@@ -120,16 +124,20 @@ class RunDesk:
             self.counts.refused += 1
             message = f"{len(self._live)} runs go on at once, which is the most allowed"
             raise overloaded(message, "too_many_runs")
-        holder = self._busy.get(scope.session_id)
-        if holder is not None:
+        holder = self._lines.holder(scope.session_id)
+        if holder is not None and not in_line:
             self.counts.refused += 1
             raise conflict(self._busy_text(scope.session_id, holder), "session_busy")
+        if self._lines.waiting(scope.session_id) >= MAX_WAITING:
+            self.counts.refused += 1
+            message = f"{MAX_WAITING} runs wait in session {scope.session_id!r}; try again later"
+            raise overloaded(message, "too_many_waiting")
         live = LiveRun(scope, created_at=self._runtime.host.clock.wall(), listening=listening)
         self._live[scope.run_id] = live
-        self._busy[scope.session_id] = scope.run_id
+        next_up = self._lines.enter(scope.session_id, scope.run_id)
         self.counts.started += 1
         turn = replace(turn, extras=replace(turn.extras, before_model=live.client.done))
-        self._runtime.supervisor.start_soon(self._drive, live, turn, name="gateway run")
+        self._runtime.supervisor.start_soon(self._drive, live, turn, next_up, name="gateway run")
         return live
 
     def cancel(self, live: LiveRun) -> None:
@@ -169,10 +177,11 @@ class RunDesk:
             "refused": self.counts.refused,
         }
 
-    async def _drive(self, live: LiveRun, turn: Turn) -> None:
+    async def _drive(self, live: LiveRun, turn: Turn, next_up: anyio.Event) -> None:
         clock = self._runtime.host.clock
         try:
             with live.cancel_scope:
+                await next_up.wait()
                 result = await converse(self._runtime, self._sessions, turn, on_text=live.add_text)
                 await self._recorded(live)
                 live.end(result.status, at=clock.wall(), result=result, error=result.error)
@@ -202,7 +211,7 @@ class RunDesk:
 
     def _forget(self, live: LiveRun) -> None:
         self._live.pop(live.run_id, None)
-        self._busy.pop(live.scope.session_id, None)
+        self._lines.leave(live.scope.session_id, live.run_id)
         match live.status:
             case "completed":
                 self.counts.completed += 1

@@ -33,6 +33,7 @@ from toolcell.gateway.agents import agent_ids
 from toolcell.gateway.approvals import PendingApprovals
 from toolcell.gateway.client_tools import ClientDesk
 from toolcell.gateway.event_bell import EventBell
+from toolcell.gateway.messaging import Messaging, messaging
 from toolcell.gateway.metrics import Metrics
 from toolcell.gateway.response_book import ResponseBook
 from toolcell.gateway.runs import RunDesk
@@ -44,6 +45,10 @@ from toolcell.protocol.hooks import Hooks
 from toolcell.protocol.sink import Sink
 from toolcell.sessions.contract import Sessions
 from toolcell.sessions.store import SessionStore
+from toolcell.sources.core.expecting import ExpectedReplies
+
+_REPLY_SECONDS = 2.0
+"""What replies over webhooks may take at least when every run is over."""
 
 
 def _quiet(_: str) -> None:
@@ -100,6 +105,7 @@ class Service:
         approvals: The open questions.
         clients: The way to clients' tools.
         responses: Which session a response id belongs to.
+        messages: Conversations, both ways.
         bell: Rings when a session's record grows.
         metrics: What is counted.
         started_at: Unix seconds.
@@ -115,6 +121,7 @@ class Service:
     approvals: PendingApprovals
     clients: ClientDesk
     responses: ResponseBook
+    messages: Messaging
     bell: EventBell
     metrics: Metrics
     started_at: float
@@ -124,12 +131,16 @@ class Service:
         self.clients.shut()
         self.runs.begin_drain()
         self.approvals.shut()
+        self.messages.expected.shut()
         self.bell.close()
 
     async def drained(self) -> None:
-        """Return when every run is over; those that take too long are cancelled."""
+        """Return when every run is over and replied; those that take too long are cancelled."""
         self.begin_drain()
-        await self.runs.drained(self.config.gateway.limits.drain_seconds)
+        clock, seconds = self.runtime.host.clock, self.config.gateway.limits.drain_seconds
+        ends_at = clock.monotonic() + seconds
+        await self.runs.drained(seconds)
+        await self.messages.replies.drained(max(_REPLY_SECONDS, ends_at - clock.monotonic()))
 
 
 @asynccontextmanager
@@ -145,6 +156,7 @@ async def opened_service(config: Config, parts: ServiceParts) -> AsyncIterator[S
     redactor = Redactor(secrets)
     limits, clock = config.gateway.limits, parts.clock
     late, bell, metrics = _Late(), EventBell(), Metrics(clock)
+    expected = ExpectedReplies()
     approvals = PendingApprovals(
         clock=clock, ttl_seconds=limits.approval_ttl_seconds, redactor=redactor
     )
@@ -157,6 +169,7 @@ async def opened_service(config: Config, parts: ServiceParts) -> AsyncIterator[S
                 plugins=parts.plugins,
                 workspace=_workspace(config) if parts.core else None,
                 sessions=sessions,
+                expected=expected,
                 sinks=(sessions, late, bell, metrics, *parts.sinks),
                 on_progress=parts.on_progress,
                 secrets=frozenset({token}),
@@ -168,10 +181,8 @@ async def opened_service(config: Config, parts: ServiceParts) -> AsyncIterator[S
         await runtime.start()
         runs = RunDesk(runtime, sessions, max_runs=limits.max_runs)
         late.sink = runs
-        if runtime.core_ports is not None:
-            runtime.core_ports.sender = DeskSender(runtime, runs)
-        runtime.supervisor.start_soon(metrics.watch_lag, name="event loop lag")
-        runtime.supervisor.start_soon(_prepared, runtime, name="code mode engine")
+        _lend(runtime, runs)
+        _begin_chores(runtime, metrics)
         service = Service(
             config=config,
             token=token,
@@ -183,6 +194,7 @@ async def opened_service(config: Config, parts: ServiceParts) -> AsyncIterator[S
             approvals=approvals,
             clients=ClientDesk(runs.live, ttl_seconds=limits.client_tool_ttl_seconds),
             responses=ResponseBook(),
+            messages=messaging(runtime, runs, expected),
             bell=bell,
             metrics=metrics,
             started_at=clock.wall(),
@@ -192,6 +204,17 @@ async def opened_service(config: Config, parts: ServiceParts) -> AsyncIterator[S
         finally:
             with anyio.CancelScope(shield=True):
                 await service.drained()
+
+
+def _lend(runtime: Runtime, runs: RunDesk) -> None:
+    """Let core tools begin runs at the desk."""
+    if runtime.core_ports is not None:
+        runtime.core_ports.sender = DeskSender(runtime, runs)
+
+
+def _begin_chores(runtime: Runtime, metrics: Metrics) -> None:
+    runtime.supervisor.start_soon(metrics.watch_lag, name="event loop lag")
+    runtime.supervisor.start_soon(_prepared, runtime, name="code mode engine")
 
 
 async def _prepared(runtime: Runtime) -> None:

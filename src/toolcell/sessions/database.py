@@ -12,14 +12,16 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from toolcell.errors import SessionError
 from toolcell.sessions.listing import SessionInfo
 from toolcell.sessions.records import Record
+
+T = TypeVar("T")
 
 BUSY_SECONDS: Final = 30.0
 """How long to wait for another process that is writing."""
@@ -55,6 +57,17 @@ MIGRATIONS: Final[tuple[str, ...]] = (
         key TEXT PRIMARY KEY,
         text TEXT NOT NULL
     ) WITHOUT ROWID;
+    """,
+    """
+    CREATE TABLE deliveries (
+        channel TEXT NOT NULL,
+        id TEXT NOT NULL,
+        at REAL NOT NULL,
+        digest TEXT NOT NULL,
+        outcome TEXT NOT NULL,
+        PRIMARY KEY (channel, id)
+    ) WITHOUT ROWID;
+    CREATE INDEX deliveries_by_age ON deliveries (at);
     """,
 )
 """Each brings the file from version n to n + 1 (`PRAGMA user_version`). Append only."""
@@ -201,6 +214,15 @@ class Database:
             )
             for row in rows
         ]
+
+    def change(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Do something in one transaction: all of it or nothing.
+
+        Raises:
+            SessionError: the file cannot be read or written.
+        """
+        with self._errors("write"), self._transaction():
+            return work(self._connection)
 
     def close(self) -> None:
         """Close the connection; the last one to close folds the WAL back in."""

@@ -1,7 +1,7 @@
 """Owns `conversations_list`, `conversations_send`, `conversations_turn` and their schemas.
 
-Above: `sources.core.toolset`; a gateway that offers the methods `conversations.list/send/turn`
-answers with the same schemas (rule 7.5). Below: `webhook`. Refuses to know: how a channel works.
+Above: `sources.core.toolset`; the gateway's methods `conversations.list/send/turn` do the same
+with the same schemas (rule 7.5). Below: `webhook`, `expecting`.
 """
 
 from __future__ import annotations
@@ -10,14 +10,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal
 
+import anyio
 from pydantic import Field
 
 from toolcell.base.clock import Clock
+from toolcell.base.identifiers import fresh
 from toolcell.base.jsontext import JsonObject, dumps
+from toolcell.errors import CallError
 from toolcell.plugin_sdk.builder import build_tool
 from toolcell.sources.core.contracts import BOOLEAN, STRING, array, closed, constant
+from toolcell.sources.core.expecting import Expected, ExpectedReplies
 from toolcell.sources.core.http_types import Http
-from toolcell.sources.core.webhook import Delivered, Outgoing, WebhookChannel, deliver
+from toolcell.sources.core.webhook import Outgoing, WebhookChannel, deliver
 from toolcell.sources.core.work import Arguments, refused
 from toolcell.tools.content import TextContent, ToolResult
 from toolcell.tools.tool import Tool, ToolContext
@@ -112,67 +116,116 @@ class _Directory:
         return found
 
 
-class _Conversations:
-    """What the three tools do."""
+class Conversations:
+    """What the three methods do, for tools and for a gateway.
 
-    def __init__(self, http: Http, channels: Sequence[WebhookChannel], clock: Clock) -> None:
+    Args:
+        http: Sends messages; the addresses are the operator's choice.
+        channels: Where conversations are.
+        clock: For signatures.
+        expected: Where turns wait for replies that come in as messages; None when none can.
+    """
+
+    def __init__(
+        self,
+        http: Http,
+        channels: Sequence[WebhookChannel],
+        *,
+        clock: Clock,
+        expected: ExpectedReplies | None = None,
+    ) -> None:
+        self.expected = expected
         self._http = http
         self._directory = _Directory(channels)
         self._clock = clock
 
-    async def listed(self, arguments: ListArguments) -> ToolResult:
+    def listed(self, arguments: ListArguments) -> JsonObject:
         """Say who can be written to."""
         found = self._directory.matching(arguments.query)
         shown = [
             {"conversationRef": each.ref, "label": each.label, "channel": each.channel.id}
             for each in found[: arguments.limit]
         ]
-        return _told({"conversations": shown, "truncated": len(shown) < len(found)})
+        return {"conversations": shown, "truncated": len(shown) < len(found)}
 
-    async def send(self, arguments: SendArguments, context: ToolContext) -> ToolResult:
-        """Say something."""
+    async def send(self, arguments: SendArguments, *, agent_id: str) -> JsonObject:
+        """Say something.
+
+        Raises:
+            CallError: there is no such conversation, or the message was not taken.
+        """
         to = self._directory.find(arguments.conversation_ref)
-        done = await self._deliver(to, "send", arguments, context, to.channel.seconds)
-        return _told({"status": "sent", "conversationRef": to.ref, "messageId": done.message_id})
+        message = self._message(to, "send", arguments.message, agent_id, to.channel.seconds)
+        await deliver(self._http, to.channel, message, self._clock)
+        return {"status": "sent", "conversationRef": to.ref, "messageId": message.id}
 
-    async def turn(self, arguments: TurnArguments, context: ToolContext) -> ToolResult:
-        """Say something and wait for the reply."""
+    async def turn(self, arguments: TurnArguments, *, agent_id: str) -> JsonObject:
+        """Say something and wait for the reply.
+
+        Raises:
+            CallError: there is no such conversation, or the message was not taken, or the reply
+                is not the receiver's.
+        """
         to = self._directory.find(arguments.conversation_ref)
-        done = await self._deliver(to, "turn", arguments, context, arguments.wait_ms / 1000)
-        place = {"conversationRef": to.ref, "messageId": done.message_id}
-        if done.reply is None:
-            return _told({"status": "no_reply", **place})
-        return _told({"status": "replied", **place, "reply": done.reply}, untrusted=True)
+        seconds = arguments.wait_ms / 1000
+        message = self._message(to, "turn", arguments.message, agent_id, seconds)
+        if self.expected is None or not to.channel.receives:
+            reply = (await deliver(self._http, to.channel, message, self._clock)).reply
+        else:
+            with self.expected.expecting(to.channel.id, to.key, message.id) as expected:
+                reply = await self._awaited(to, message, expected)
+        place = {"conversationRef": to.ref, "messageId": message.id}
+        if reply is None:
+            return {"status": "no_reply", **place}
+        return {"status": "replied", **place, "reply": reply}
 
-    async def _deliver(
+    async def _awaited(
+        self, to: _Conversation, message: Outgoing, expected: Expected
+    ) -> str | None:
+        """Return the reply, in the answer to the request or as a message that comes in."""
+        ends_at = self._clock.monotonic() + message.seconds
+        try:
+            answered = await deliver(self._http, to.channel, message, self._clock)
+        except CallError:
+            if expected.reply is None:
+                raise
+            return expected.reply
+        if answered.reply is None and not answered.closed:
+            with anyio.move_on_after(max(0.0, ends_at - self._clock.monotonic())):
+                await expected.wait()
+        return expected.reply if answered.reply is None else answered.reply
+
+    def _message(
         self,
         to: _Conversation,
         kind: Literal["send", "turn"],
-        arguments: SendArguments,
-        context: ToolContext,
+        text: str,
+        agent_id: str,
         seconds: float,
-    ) -> Delivered:
-        message = Outgoing(
+    ) -> Outgoing:
+        return Outgoing(
+            id=fresh("msg"),
             type=kind,
             conversation=to.key,
-            text=arguments.message,
-            agent_id=context.scope.agent_id,
+            text=text,
+            agent_id=agent_id,
             seconds=seconds,
         )
-        return await deliver(self._http, to.channel, message, self._clock)
 
 
-def conversation_tools(
-    http: Http, channels: Sequence[WebhookChannel], *, clock: Clock
-) -> list[Tool]:
-    """Return the three tools.
+def conversation_tools(work: Conversations) -> list[Tool]:
+    """Return the three tools."""
 
-    Args:
-        http: Sends messages; the addresses are the operator's choice.
-        channels: Where conversations are; none gives an empty list.
-        clock: For signatures.
-    """
-    work = _Conversations(http, channels, clock)
+    async def listed(arguments: ListArguments) -> ToolResult:
+        return _told(work.listed(arguments))
+
+    async def send(arguments: SendArguments, context: ToolContext) -> ToolResult:
+        return _told(await work.send(arguments, agent_id=context.scope.agent_id))
+
+    async def turn(arguments: TurnArguments, context: ToolContext) -> ToolResult:
+        details = await work.turn(arguments, agent_id=context.scope.agent_id)
+        return _told(details, untrusted=details["status"] == "replied")
+
     return [
         build_tool(
             name="conversations_list",
@@ -180,7 +233,7 @@ def conversation_tools(
             description="List the conversations messages can be sent to.",
             parameters=ListArguments,
             output_schema=LIST_OUTPUT,
-            execute=work.listed,
+            execute=listed,
             replay_safe=True,
         ),
         build_tool(
@@ -189,7 +242,7 @@ def conversation_tools(
             description="Send a message to a conversation. It is delivered at most once.",
             parameters=SendArguments,
             output_schema=SEND_OUTPUT,
-            execute=work.send,
+            execute=send,
             replay_safe=False,
         ),
         build_tool(
@@ -198,7 +251,7 @@ def conversation_tools(
             description="Send a message to a conversation and wait for the reply to it.",
             parameters=TurnArguments,
             output_schema=TURN_OUTPUT,
-            execute=work.turn,
+            execute=turn,
             replay_safe=False,
         ),
     ]

@@ -15,6 +15,7 @@ import anyio
 from toolcell.base.jsontext import JsonObject
 from toolcell.protocol.scope import RunScope
 from toolcell.sessions.contract import Sessions
+from toolcell.sources.core.expecting import ExpectedReplies
 
 SENT_CHANNEL = "sessions_send"
 """The channel of runs that `sessions_send` began; such a run cannot begin another."""
@@ -97,12 +98,14 @@ class CorePorts:
         agents: Every configured agent.
         sender: Begins runs; None when nobody can.
         own: Tells of this process; None for no `openclaw` tool.
+        expected: Where turns of conversations wait for replies that come in; None when none can.
     """
 
     sessions: Sessions | None = None
     agents: Callable[[], Sequence[AgentInfo]] = _no_agents
     sender: SessionSender | None = None
     own: Self | None = None
+    expected: ExpectedReplies | None = None
 
 
 Role = Literal["system", "user", "assistant", "tool"]

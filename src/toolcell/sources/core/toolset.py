@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from toolcell.base.clock import SYSTEM_CLOCK, Clock
 from toolcell.base.spawner import Spawner
-from toolcell.sources.core.conversations import conversation_tools
+from toolcell.sources.core.conversations import Conversations, conversation_tools
 from toolcell.sources.core.editing import edit_tool
 from toolcell.sources.core.fetching import FetchOptions, web_fetch_tool
 from toolcell.sources.core.finding import find_tool
@@ -23,7 +22,6 @@ from toolcell.sources.core.session_sending import agents_list_tool, sessions_sen
 from toolcell.sources.core.shell import ShellOptions, exec_tool, process_tool
 from toolcell.sources.core.shell_session import ShellSessions
 from toolcell.sources.core.web_search import SearchSetup, web_search_tool
-from toolcell.sources.core.webhook import WebhookChannel
 from toolcell.sources.core.workspace import WorkspaceRoots
 from toolcell.sources.core.writing import Turns, write_tool
 from toolcell.tools.tool import Tool
@@ -75,16 +73,16 @@ class Online:
     Attributes:
         pages: For addresses a model names.
         services: For addresses the operator names, which may be private.
+        conversations: Whom messages can be sent to.
         fetch: How pages are fetched.
         search: Who searches; None when nobody does.
-        channels: Where conversations are.
     """
 
     pages: Http
     services: Http
+    conversations: Conversations
     fetch: FetchOptions = field(default_factory=FetchOptions)
     search: SearchSetup | None = None
-    channels: Sequence[WebhookChannel] = ()
 
 
 def online_tools(online: Online, *, clock: Clock = SYSTEM_CLOCK) -> list[Tool]:
@@ -92,7 +90,7 @@ def online_tools(online: Online, *, clock: Clock = SYSTEM_CLOCK) -> list[Tool]:
     return [
         web_fetch_tool(online.pages, online.fetch, clock=clock),
         web_search_tool(online.services, online.search),
-        *conversation_tools(online.services, online.channels, clock=clock),
+        *conversation_tools(online.conversations),
     ]
 
 

@@ -1,34 +1,22 @@
 """Owns a channel that is a signed webhook: a message out, perhaps a reply back.
 
-Above: conversations. Below: `http_types`. Refuses to know: tools.
-
-A request is a JSON body with the header `X-Toolcell-Signature: t=<unix seconds>,v1=<hex>`, where
-hex is HMAC-SHA256 of `<t>.<body>` with the channel's secret. A reply to a turn is signed the same
-way over `<t>.<message id>.<body>`, so that no reply can be taken from another message.
+Above: conversations, a gateway's replies. Below: `signing`, `http_types`. Refuses to know: tools.
 """
 
 from __future__ import annotations
 
-import hashlib
-import hmac
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from toolcell.base.clock import Clock
-from toolcell.base.identifiers import fresh
-from toolcell.base.jsontext import clip_utf8, dumps, loads
+from toolcell.base.jsontext import JsonObject, clip_utf8, dumps, loads, utf8
 from toolcell.errors import CallError
 from toolcell.sources.core.http_types import Http, HttpReply, HttpRequest
+from toolcell.sources.core.signing import HEADER, Signature, in_time, read_header, sign
 from toolcell.sources.core.work import failed
 
-HEADER: Final = "x-toolcell-signature"
-TOLERANCE_SECONDS: Final = 300
-"""How far the clocks of both sides may be apart."""
-
 REPLY_BYTES: Final = 256 << 10
-_SIGNATURE: Final = re.compile(r"t=(\d{1,12}),v1=([0-9a-f]{64})")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +29,7 @@ class WebhookChannel:
         secret: Signs both ways.
         conversations: Labels by the receiver's keys.
         seconds: How long the receiver may take to accept a message.
+        receives: Whether messages come in too, so that the reply to a turn may be one of them.
     """
 
     id: str
@@ -48,6 +37,7 @@ class WebhookChannel:
     secret: str
     conversations: Mapping[str, str]
     seconds: float = 30.0
+    receives: bool = False
 
     def __repr__(self) -> str:
         """Name it without its secret."""
@@ -56,27 +46,34 @@ class WebhookChannel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outgoing:
-    """One message. `type` says whether a reply is waited for."""
+    """One message.
 
-    type: Literal["send", "turn"]
+    Attributes:
+        id: Its id; the same each time it is sent.
+        type: `turn` when a reply is waited for, `reply` when it answers a message that came in.
+        more: Further fields of its body.
+    """
+
+    id: str
+    type: Literal["send", "turn", "reply"]
     conversation: str
     text: str
     agent_id: str
     seconds: float
+    more: JsonObject = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delivered:
-    """The receiver took the message; `reply` is None when it gave none."""
+    """The receiver took the message.
 
-    message_id: str
-    reply: str | None
+    Attributes:
+        reply: What it answered; None when it gave no reply.
+        closed: Whether it said that there is none, so that none is to be waited for.
+    """
 
-
-def signature(secret: str, *parts: str) -> str:
-    """Return the hex HMAC-SHA256 of the parts, joined by dots."""
-    data = ".".join(parts).encode("utf-8", "surrogatepass")
-    return hmac.new(secret.encode(), data, hashlib.sha256).hexdigest()
+    reply: str | None = None
+    closed: bool = False
 
 
 async def deliver(
@@ -88,56 +85,64 @@ async def deliver(
         CallError: it was not accepted, or the reply is not the receiver's. Its effect is unknown
             once it was sent.
     """
-    message_id, now = fresh("msg"), str(int(clock.wall()))
-    body = dumps(
-        {
-            "id": message_id,
-            "type": message.type,
-            "conversation": message.conversation,
-            "text": message.text,
-            "agentId": message.agent_id,
-        }
-    )
-    signed = f"t={now},v1={signature(channel.secret, now, body)}"
-    request = HttpRequest(
-        url=channel.url,
-        method="POST",
-        headers={"Content-Type": "application/json", HEADER: signed},
-        content=body.encode("utf-8", "surrogatepass"),
-        max_bytes=REPLY_BYTES,
-        seconds=message.seconds,
-    )
-    try:
-        reply = await http.send(request)
-    except CallError as error:
-        # The address may hold a token of the receiver.
-        text = error.message.replace(repr(channel.url[:200]), f"channel {channel.id!r}")
-        raise CallError(text, effect="unknown", untrusted=error.untrusted) from None
+    reply = await post(http, channel, message, clock)
     if not 200 <= reply.status < 300:
         refusal = f"Channel {channel.id!r} did not take the message (status {reply.status})."
         # A server that broke may have passed it on before.
         raise _unusable(refusal) if reply.status >= 500 else failed(refusal)
-    if message.type == "send" or not reply.body.strip():
-        return Delivered(message_id=message_id, reply=None)
-    return Delivered(message_id=message_id, reply=_reply(channel, message_id, reply, clock))
+    if message.type != "turn" or not reply.body.strip():
+        return Delivered()
+    text = _reply(channel, message.id, reply, clock)
+    return Delivered(reply=text, closed=text is None)
+
+
+async def post(http: Http, channel: WebhookChannel, message: Outgoing, clock: Clock) -> HttpReply:
+    """Send a message, once, and return the answer, whatever it says.
+
+    Raises:
+        CallError: there was none.
+    """
+    now = str(int(clock.wall()))
+    body = utf8(
+        dumps(
+            {
+                "id": message.id,
+                "type": message.type,
+                "conversation": message.conversation,
+                "text": message.text,
+                "agentId": message.agent_id,
+                **message.more,
+            }
+        )
+    )
+    request = HttpRequest(
+        url=channel.url,
+        method="POST",
+        headers={"Content-Type": "application/json", HEADER: sign(channel.secret, now, body)},
+        content=body,
+        max_bytes=REPLY_BYTES,
+        seconds=message.seconds,
+    )
+    try:
+        return await http.send(request)
+    except CallError as error:
+        # The address may hold a token of the receiver.
+        text = error.message.replace(repr(channel.url[:200]), f"channel {channel.id!r}")
+        raise CallError(text, effect="unknown", untrusted=error.untrusted) from None
 
 
 def _reply(channel: WebhookChannel, message_id: str, reply: HttpReply, clock: Clock) -> str | None:
     """Return the signed reply; None when the receiver says that it has none."""
     where = f"The reply of channel {channel.id!r}"
-    found = _SIGNATURE.fullmatch(reply.headers.get(HEADER, ""))
+    found = read_header(reply.headers.get(HEADER, ""))
     if found is None or reply.truncated:
         what = "is too long" if reply.truncated else "is not signed"
         message = f"{where} {what}, so it is not used. The message was delivered."
         raise _unusable(message)
-    at, given = found.groups()
-    text = reply.body.decode("utf-8", "surrogateescape")
-    data = f"{at}.{message_id}.".encode() + text.encode("utf-8", "surrogateescape")
-    expected = hmac.new(channel.secret.encode(), data, hashlib.sha256).hexdigest()
-    if not hmac.compare_digest(expected, given):
+    if not _signed(channel, message_id, reply.body, found):
         message = f"{where} has a wrong signature, so it is not used."
         raise _unusable(message)
-    if abs(clock.wall() - int(at)) > TOLERANCE_SECONDS:
+    if not in_time(found, clock.wall()):
         message = f"{where} was signed at another time, so it is not used."
         raise _unusable(message)
     try:
@@ -149,6 +154,10 @@ def _reply(channel: WebhookChannel, message_id: str, reply: HttpReply, clock: Cl
         raise _unusable(message)
     given_text = value.get("reply")
     return None if given_text is None else clip_utf8(given_text, REPLY_BYTES)
+
+
+def _signed(channel: WebhookChannel, message_id: str, body: bytes, given: Signature) -> bool:
+    return given.fits(channel.secret, message_id.encode(), body)
 
 
 def _unusable(message: str) -> CallError:
