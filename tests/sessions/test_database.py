@@ -16,6 +16,7 @@ import pytest
 import toolcell
 from tests.sessions.events import said, scope, started
 from toolcell.errors import SessionError
+from toolcell.sessions import store as store_module
 from toolcell.sessions.database import MIGRATIONS, Database
 from toolcell.sessions.records import to_record
 from toolcell.sessions.store import SessionStore
@@ -231,3 +232,39 @@ def test_many_that_open_a_new_file_at_once_make_its_schema_once(tmp_path, attemp
     assert len(database.read("s1")) == 8
     database.close()
     assert sound(path)
+
+
+async def test_a_flush_does_not_wait_for_more_to_gather(tmp_path, monkeypatch):
+    monkeypatch.setattr(store_module, "GATHER_SECONDS", 60.0)
+    async with SessionStore(tmp_path / "s.db") as store:
+        for number in range(3):
+            store.emit(said(str(number)))
+            with anyio.fail_after(20):
+                await store.flush()
+    assert await texts(tmp_path / "s.db", "s1") == ["0", "1", "2"]
+
+
+async def test_a_writer_that_died_is_told_to_whoever_waits_and_whoever_comes(tmp_path, monkeypatch):
+    store = await SessionStore(tmp_path / "s.db").__aenter__()
+
+    def dies(_database, _records):
+        raise MemoryError
+
+    monkeypatch.setattr(Database, "write", dies)
+    monkeypatch.setattr(threading, "excepthook", lambda _told: None)
+    store.emit(said("lost"))
+    for _ in range(2):
+        with anyio.fail_after(20), pytest.raises(SessionError, match="stopped writing; open it"):
+            await store.flush()
+    await store.__aexit__(None, None, None)
+
+
+async def test_reading_again_opens_no_further_connection(tmp_path, monkeypatch):
+    async with SessionStore(tmp_path / "s.db") as store:
+        store.emit(said("a"))
+        assert len(await store.history("s1")) == 1
+        opened = []
+        monkeypatch.setattr(store_module, "Database", opened.append)
+        store.emit(said("b"))
+        assert [message.text for message in await store.history("s1")] == ["a", "b"]
+    assert opened == []

@@ -1,40 +1,62 @@
-"""Owns the snapshots in use: one for each set of tools, shared by all runs that see the same set.
+"""Owns the snapshots and direct plans in use: one for each set of tools, shared by its runs.
 
-Above: `app.run`. Below: `catalog.snapshot`.
+Above: `app.run`. Below: `catalog.snapshot`, `surface.plan`.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Callable
+from typing import Final, Generic, TypeVar
 
 from toolcell.catalog.snapshot import CatalogSnapshot
+from toolcell.surface.plan import SurfacePlan, plan_direct
 from toolcell.tools.tool import SourcedTool
 
-MAX_SNAPSHOTS: Final = 32
+MAX_SETS: Final = 32
+
+T = TypeVar("T")
 
 
-class CatalogShelf:
-    """Builds snapshots and keeps the latest ones.
+class _ByTools(Generic[T]):
+    """Makes something of a set of tools, and keeps the latest ones.
 
-    Tools are frozen, so the same tool objects always make the same snapshot: the key is their
+    Tools are frozen, so the same tool objects always make the same thing: the key is their
     identity, and holding them keeps the identities unique.
     """
 
-    def __init__(self) -> None:
-        self._kept: OrderedDict[tuple[int, ...], tuple[Sequence[SourcedTool], CatalogSnapshot]]
-        self._kept = OrderedDict()
+    def __init__(self, make: Callable[[tuple[SourcedTool, ...]], T]) -> None:
+        self._make = make
+        self._kept: OrderedDict[tuple[int, ...], tuple[tuple[SourcedTool, ...], T]] = OrderedDict()
 
-    def snapshot(self, tools: Sequence[SourcedTool]) -> CatalogSnapshot:
-        """Return the snapshot of exactly these tools."""
+    def of(self, tools: tuple[SourcedTool, ...]) -> T:
         key = tuple(map(id, tools))
         found = self._kept.get(key)
         if found is not None:
             self._kept.move_to_end(key)
             return found[1]
-        made = CatalogSnapshot.build(tools)
+        made = self._make(tools)
         self._kept[key] = (tools, made)
-        if len(self._kept) > MAX_SNAPSHOTS:
+        if len(self._kept) > MAX_SETS:
             self._kept.popitem(last=False)
         return made
+
+
+class CatalogShelf:
+    """Builds snapshots and plans and keeps the latest ones."""
+
+    def __init__(self) -> None:
+        self._snapshots = _ByTools(CatalogSnapshot.build)
+        self._plans = _ByTools(plan_direct)
+
+    def snapshot(self, tools: tuple[SourcedTool, ...]) -> CatalogSnapshot:
+        """Return the snapshot of exactly these tools."""
+        return self._snapshots.of(tools)
+
+    def direct_plan(self, tools: tuple[SourcedTool, ...]) -> SurfacePlan:
+        """Return the plan that shows exactly these tools; every schema is gone through for it.
+
+        Raises:
+            RequestError: a client tool has a name that is taken (CN-07).
+        """
+        return self._plans.of(tools)

@@ -14,6 +14,8 @@ from typing import Any
 
 from toolcell.agent.gate_calls import model_invocation
 from toolcell.app.catalogs import CatalogShelf
+from toolcell.app.effective import EffectiveTools
+from toolcell.app.logsink import CATALOG
 from toolcell.app.searching import put_tool_search, search_choice
 from toolcell.app.swarming import Swarming
 from toolcell.app.toolbox import Toolbox
@@ -35,7 +37,7 @@ from toolcell.protocol.scope import RunScope
 from toolcell.protocol.sink import Sink
 from toolcell.sources.contract import Source
 from toolcell.surface.activation import Activation, activation
-from toolcell.surface.plan import SurfacePlan, VisibleTool, plan_code_mode, plan_direct
+from toolcell.surface.plan import SurfacePlan, VisibleTool, plan_code_mode
 from toolcell.tools.content import TextContent, ToolResult
 from toolcell.tools.tool import (
     Group,
@@ -55,6 +57,7 @@ class RunPorts:
     """What every run of a runtime works with."""
 
     toolbox: Toolbox
+    effective: EffectiveTools
     tool_search: ToolSearchPorts
     shelf: CatalogShelf
     gate: Gate
@@ -220,11 +223,7 @@ class Run:
 
     def _build(self, version: int) -> RunSurface:
         settings, ports = self._settings, self._ports
-        own = (tool for source in settings.sources for tool in source.tools())
-        swarm = ports.swarming
-        offered = (*ports.toolbox.tools(), *swarm.offered(self.scope), *own)
-        allowed = (t for t in offered if allows(settings.policy, t))
-        tools = (*(t for t in allowed if swarm.permits(self.scope, t)), *swarm.granted(self.scope))
+        tools = self._offer()
         if settings.replay_safe_only:
             tools = tuple(t for t in tools if t.trusted and t.tool.replay_safe)
         choice = search_choice(settings.search, settings.policy, ports.tool_search)
@@ -251,7 +250,7 @@ class Run:
         if decided.mode == "code":
             code, plan = self._code_mode(catalog, tools)
         elif decided.mode == "direct":
-            plan = plan_direct(tools)
+            plan = ports.shelf.direct_plan(tools)
         elif searching is not None:
             search, plan = put_tool_search(
                 searching, catalog, tools, ports.tool_search, settings.prompt
@@ -266,6 +265,14 @@ class Run:
             code=code,
             search=search,
         )
+
+    def _offer(self) -> tuple[SourcedTool, ...]:
+        """Return the tools this run may have, from wherever they come."""
+        settings, swarm = self._settings, self._ports.swarming
+        own = (tool for source in settings.sources for tool in source.tools())
+        added = (t for t in (*swarm.offered(self.scope), *own) if allows(settings.policy, t))
+        tools = swarm.permitted(self.scope, (*self._ports.effective.tools(settings.policy), *added))
+        return (*tools, *swarm.granted(self.scope))
 
     def _offered(self, entry: Entry) -> bool:
         """Cells keep the catalog they began with; what left the tools since then is refused."""
@@ -301,7 +308,7 @@ class Run:
                     Diagnostic(
                         at=self._ports.clock.wall(),
                         level="warning",
-                        subject="catalog",
+                        subject=CATALOG,
                         message=text,
                         scope=self.scope,
                     )

@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeAlias
 from toolcell.app.catalogs import CatalogShelf
 from toolcell.app.children import ChildRuns
 from toolcell.app.debug import debug_log
+from toolcell.app.effective import EffectiveTools
 from toolcell.app.executors import Executors
 from toolcell.app.host import Host
 from toolcell.app.masking import Masking
@@ -22,7 +23,6 @@ from toolcell.app.settings import (
     endpoints_of,
     mcp_servers_of,
     node_path_of,
-    policy_of,
     secret_values_of,
 )
 from toolcell.app.supervisor import Supervisor
@@ -141,8 +141,10 @@ class Runtime:
         )
         self._store = ContinuationStore(clock=host.clock, spawner=self.supervisor)
         self._launcher = Launcher()
+        self._effective = EffectiveTools(config, self.toolbox)
         self._ports = RunPorts(
             toolbox=self.toolbox,
+            effective=self._effective,
             shelf=CatalogShelf(),
             gate=self._gate(),
             tool_search=ToolSearchPorts(launcher=self._launcher, sink=self.sink, clock=host.clock),
@@ -284,7 +286,7 @@ class Runtime:
         settings = RunSettings(
             scope=scope,
             options=options or self.options(scope.agent_id, model),
-            policy=policy_of(self.config, scope.agent_id, sandboxed=scope.sandboxed),
+            policy=self._effective.policy(scope.agent_id, sandboxed=scope.sandboxed),
             search=tool_search_options(self.config, scope.agent_id),
             prompt=prompt,
             sources=tuple(sources),

@@ -71,9 +71,11 @@ class Swarming:
         """Return the tools of a run that policy cannot take away."""
         return self.runner.granted(scope.run_id)
 
-    def permits(self, scope: RunScope, tool: SourcedTool) -> bool:
-        """Whether a run may have a tool: children have none of `WITHHELD`."""
-        return tool.id not in WITHHELD or self.swarm.child_of(scope.run_id) is None
+    def permitted(self, scope: RunScope, tools: tuple[SourcedTool, ...]) -> tuple[SourcedTool, ...]:
+        """Return what a run may have of `tools`: children have none of `WITHHELD`."""
+        if self.swarm.child_of(scope.run_id) is None:
+            return tools
+        return tuple(tool for tool in tools if tool.id not in WITHHELD)
 
 
 class ClosedForChildren:

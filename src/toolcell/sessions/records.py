@@ -58,6 +58,12 @@ EVENT_NAMES: Final[Mapping[type, str]] = {
 """What each kind of event is called in the database. Names are never reused."""
 
 _OWN_COLUMNS = frozenset({"scope", "at", "call_id", "parent_id"})
+_IN_BODY: Final[Mapping[type, tuple[str, ...]]] = {
+    kind: tuple(item.name for item in fields(kind) if item.name not in _OWN_COLUMNS)
+    for kind in EVENT_NAMES
+}
+"""The fields of each kind of event that have no column of their own."""
+
 _PER_ITEM = frozenset({"answers", "requests", "output"})
 """Fields of which each item has the bound of a value."""
 
@@ -114,18 +120,16 @@ def to_record(event: Event, limit: int) -> Record:
 
 def _record(event: Event, limit: int) -> Record:
     body: dict[str, Any] = {}
-    for item in fields(event):
-        if item.name in _OWN_COLUMNS:
-            continue
-        value = getattr(event, item.name)
+    for name in _IN_BODY[type(event)]:
+        value = getattr(event, name)
         if value is None:
             continue
         if isinstance(value, Message | Usage):
-            body[item.name] = _plain(value)
-        elif isinstance(event, CellStepped) and item.name in _PER_ITEM:
-            body[item.name] = [bounded(each, limit) for each in value]
-        elif item.name != "text" or not isinstance(event, ContentKept):
-            body[item.name] = bounded(value, limit)
+            body[name] = _plain(value)
+        elif isinstance(event, CellStepped) and name in _PER_ITEM:
+            body[name] = [bounded(each, limit) for each in value]
+        elif name != "text" or not isinstance(event, ContentKept):
+            body[name] = bounded(value, limit)
     scope = event.scope
     return Record(
         type=EVENT_NAMES[type(event)],

@@ -1,16 +1,19 @@
 """Owns the session store on disk: a sink whose writes happen in a thread of its own.
 
-`emit` only puts into a queue. The writer takes whatever is there, makes records of it and commits
-them together, so that a burst costs one commit and the event loop never waits for a disk.
+`emit` only puts into a queue. The writer waits a moment for more, takes whatever is there, makes
+records of it and commits them together: a burst costs one commit and few changes of thread, and the
+event loop never waits for a disk. A flush does not wait for that moment.
 
 Above: `app`, the CLI, tests. Below: `database`, `records`, `projections`.
 """
 
 from __future__ import annotations
 
+import asyncio
 import queue
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, TypeVar
@@ -32,19 +35,44 @@ MAX_BATCH: Final = 512
 MAX_UPDATES: Final = 100
 """Progress reports recorded of one call; a tool may send thousands."""
 
-_LOOK_SECONDS: Final = 1.0
+GATHER_SECONDS: Final = 0.005
+"""How long an event may wait for others before it is written; what a crash may take with it."""
+
+MAX_READERS: Final = 4
+"""Connections kept open for reading."""
 
 T = TypeVar("T")
 
 
 class _Flush:
-    """A mark in the queue; set when all before it is committed, or could not be."""
+    """A mark in the queue; answered when all before it is committed, or could not be."""
 
-    __slots__ = ("done", "error")
+    __slots__ = ("_future", "_loop")
 
     def __init__(self) -> None:
-        self.done = threading.Event()
-        self.error: SessionError | None = None
+        self._loop = asyncio.get_running_loop()
+        self._future: asyncio.Future[None] = self._loop.create_future()
+
+    async def wait(self) -> None:
+        """Return when it is answered.
+
+        Raises:
+            SessionError: as it was answered.
+        """
+        await self._future
+
+    def answer(self, error: SessionError | None) -> None:
+        """Answer it, from the writer's thread."""
+        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            self._loop.call_soon_threadsafe(self._settle, error)
+
+    def _settle(self, error: SessionError | None) -> None:
+        if self._future.done():
+            return
+        if error is None:
+            self._future.set_result(None)
+        else:
+            self._future.set_exception(error)
 
 
 class _Stop:
@@ -62,6 +90,9 @@ class SessionStore:
         self._error: SessionError | None = None
         self._lost = 0
         self._updates: dict[tuple[str, str], int] = {}
+        self._hurry = threading.Event()
+        self._stopped = False
+        self._readers: list[Database] = []
 
     async def __aenter__(self) -> SessionStore:
         """Open the file and start the writer.
@@ -88,8 +119,11 @@ class SessionStore:
             return
         self._thread = None
         self._queue.put(_Stop())
+        self._hurry.set()
         with anyio.CancelScope(shield=True):
             await anyio.to_thread.run_sync(thread.join)
+        while self._readers:
+            self._readers.pop().close()
         if self._error is not None and kind is None:
             raise self._error
 
@@ -114,9 +148,10 @@ class SessionStore:
             raise SessionError(message)
         mark = _Flush()
         self._queue.put(mark)
-        await anyio.to_thread.run_sync(_wait, mark, self._thread, abandon_on_cancel=True)
-        if mark.error is not None:
-            raise mark.error
+        self._hurry.set()
+        if self._stopped:
+            self._refuse_marks()
+        await mark.wait()
 
     async def history(self, session_id: str) -> tuple[Message, ...]:
         """Return the conversation; empty for an unknown session."""
@@ -179,11 +214,20 @@ class SessionStore:
         await self.flush()
 
         def work() -> T:
-            database = Database(self._path)
             try:
-                return read(database)
-            finally:
+                database = self._readers.pop()
+            except IndexError:
+                database = Database(self._path)
+            try:
+                found = read(database)
+            except BaseException:
                 database.close()
+                raise
+            if self._thread is None or len(self._readers) >= MAX_READERS:
+                database.close()
+            else:
+                self._readers.append(database)
+            return found
 
         return await anyio.to_thread.run_sync(work)
 
@@ -200,23 +244,40 @@ class SessionStore:
 
     def _write_all(self, database: Database) -> None:
         """The writer thread."""
+        mark: _Flush | _Stop | None = None
         try:
             while True:
                 batch, mark = self._take()
                 if batch:
                     self._commit(database, batch)
                 if isinstance(mark, _Flush):
-                    mark.error, self._error = self._error, None
-                    mark.done.set()
+                    error, self._error = self._error, None
+                    mark.answer(error)
+                    mark = None
                 elif isinstance(mark, _Stop):
                     return
         finally:
             database.close()
+            # Whoever asks from now on sees this, and whoever asked before is in the queue.
+            self._stopped = True
+            self._refuse_marks(mark)
+
+    def _refuse_marks(self, item: object = None) -> None:
+        """Answer whoever waits for a writer that is gone: `item`, and what is in the queue."""
+        with suppress(queue.Empty):
+            while True:
+                if isinstance(item, _Flush):
+                    message = "the session store has stopped writing; open it again"
+                    item.answer(SessionError(message))
+                item = self._queue.get_nowait()
 
     def _take(self) -> tuple[list[Record], _Flush | _Stop | None]:
         """Wait for one thing and take what else is there, up to a mark."""
         batch: list[Record] = []
         item = self._queue.get()
+        if not isinstance(item, _Flush | _Stop):
+            self._hurry.wait(GATHER_SECONDS)
+            self._hurry.clear()
         while True:
             if isinstance(item, _Flush | _Stop):
                 return batch, item
@@ -235,11 +296,3 @@ class SessionStore:
             self._lost += len(batch)
             message = f"{error.message} ({self._lost} events are not recorded)"
             self._error = SessionError(message)
-
-
-def _wait(mark: _Flush, writer: threading.Thread) -> None:
-    """Wait for a mark, but not for a writer that is gone."""
-    while not mark.done.wait(_LOOK_SECONDS):
-        if not writer.is_alive():
-            mark.error = SessionError("the session store has stopped writing; open it again")
-            return
