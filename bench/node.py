@@ -25,7 +25,7 @@ from toolcell.execution.contract import (
     Program,
     Suspended,
 )
-from toolcell.execution.node import NodeExecutor
+from toolcell.execution.node.executor import NodeExecutor
 
 PRELUDE = Path(__file__).parents[1] / "src" / "toolcell" / "codemode" / "prelude"
 MIB = 1 << 20

@@ -6,14 +6,16 @@ Above: `app`, the library face. Below: `calls.invocation`. Refuses to know: what
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from toolcell.agent.contract import CallTool
 from toolcell.calls.invocation import Invocation
 from toolcell.protocol.scope import RunScope
 from toolcell.surface.plan import VisibleTool
 from toolcell.tools.content import ToolResult
 from toolcell.tools.tool import SourcedTool, ToolKind
+
+if TYPE_CHECKING:
+    from toolcell.agent.contract import CallTool
 
 
 class GatePort(Protocol):

@@ -11,9 +11,8 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from toolcell.agent.contract import RunResult
 from toolcell.base.untrusted import OPENING
 from toolcell.config.resolve import agent_setting, swarm_options
 from toolcell.config.tree import Config, SubagentSettings
@@ -22,9 +21,12 @@ from toolcell.protocol.messages import Message
 from toolcell.protocol.scope import DEFAULT_AGENT, RunScope
 from toolcell.providers.registry import ProviderRegistry
 from toolcell.swarm.ports import ChildOutcome, ChildTask, SpawnRules
-from toolcell.swarm.structured import NOT_CALLED, NUDGE, StructuredOutput
 from toolcell.tools.content import MISSING
 from toolcell.tools.tool import SourcedTool
+
+if TYPE_CHECKING:
+    from toolcell.agent.contract import RunResult
+    from toolcell.swarm.structured import StructuredOutput
 
 INSTRUCTIONS: Final = (
     "You are a child agent: another agent gave you one task. Do it on your own; nobody can be "
@@ -100,7 +102,7 @@ class ChildRuns:
         Raises:
             ToolcellError: it could not be run.
         """
-        wanted = None if task.schema is None else StructuredOutput(task.schema)
+        wanted = None if task.schema is None else _owed(task.schema)
         turn = ChildTurn(
             scope=self._scope(task),
             prompt=task.prompt,
@@ -117,6 +119,8 @@ class ChildRuns:
 
     async def _structured(self, turn: ChildTurn, wanted: StructuredOutput) -> ChildOutcome:
         """Run it until it gave its value, with one nudge."""
+        from toolcell.swarm.structured import NOT_CALLED, NUDGE  # noqa: PLC0415 - when used
+
         result = await self._turn(turn)
         if wanted.value is MISSING and result.status == "completed":
             nudged = replace(turn, prompt=NUDGE, history=result.messages)
@@ -151,11 +155,17 @@ class ChildRuns:
         )
 
 
+def _owed(schema: Mapping[str, Any]) -> StructuredOutput:
+    from toolcell.swarm.structured import StructuredOutput  # noqa: PLC0415 - when used
+
+    return StructuredOutput(schema)
+
+
 def _rules(config: Config, agent_id: str) -> SpawnRules:
     options = swarm_options(config, agent_id)
     given: SubagentSettings = config.agents.defaults.subagents
     entry = config.agents.entries.get(agent_id)
-    own = entry.subagents if entry is not None else SubagentSettings()
+    own = entry.subagents if entry is not None else given
     listed = given.allow_agents if own.allow_agents is None else own.allow_agents
     depth = given.max_spawn_depth if own.max_spawn_depth is None else own.max_spawn_depth
     default = options.default_agent_id or agent_id

@@ -103,7 +103,7 @@ async def converse(
     finally:
         await routes.aclose()
         if not completed:
-            await runtime.swarming.swarm.cancel_run(turn.scope)
+            await runtime.swarming.cancel_run(turn.scope)
 
 
 def with_children(runtime: Runtime) -> None:

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from toolcell.config.code_mode import ExecutorName
 from toolcell.errors import RuntimeUnavailableError
 from toolcell.execution.contract import Executor
-from toolcell.execution.node.executor import NodeExecutor, NodeOptions
-from toolcell.execution.node.typescript import TransformOutcome
+
+if TYPE_CHECKING:  # an engine is imported by programs that use it
+    from toolcell.execution.node.executor import NodeExecutor
+    from toolcell.execution.node.typescript import TransformOutcome
 
 QUICKJS_PLUGIN = "code-mode-quickjs"
 """The bundled plugin that stands for the QuickJS executor in `plugins.deny` (rule 9.3)."""
@@ -39,6 +42,7 @@ class Executors:
         self._denied = frozenset(denied)
         self._on_progress = on_progress
         self._made: dict[str, Executor] = {}
+        self._node_made: NodeExecutor | None = None
 
     def get(self, name: ExecutorName) -> Executor:
         """Return the executor called `name`.
@@ -68,6 +72,7 @@ class Executors:
         while self._made:
             _, executor = self._made.popitem()
             await executor.aclose()
+        self._node_made = None
 
     def _make(self, name: ExecutorName) -> Executor:
         if name == "node":
@@ -82,9 +87,14 @@ class Executors:
         return QuickJSExecutor(on_progress=self._on_progress)
 
     def _node(self) -> NodeExecutor:
-        made = self._made.get("node")
-        if not isinstance(made, NodeExecutor):
-            made = self._made["node"] = NodeExecutor(
+        if self._node_made is None:
+            from toolcell.execution.node.executor import (  # noqa: PLC0415 - Node, when needed
+                NodeExecutor,
+                NodeOptions,
+            )
+
+            self._node_made = NodeExecutor(
                 NodeOptions(binary=self._node_path), on_progress=self._on_progress
             )
-        return made
+            self._made["node"] = self._node_made
+        return self._node_made

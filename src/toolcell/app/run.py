@@ -10,13 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from toolcell.agent.gate_calls import model_invocation
 from toolcell.app.catalogs import CatalogShelf
 from toolcell.app.effective import EffectiveTools
 from toolcell.app.logsink import CATALOG
-from toolcell.app.searching import put_tool_search, search_choice
 from toolcell.app.swarming import Swarming
 from toolcell.app.toolbox import Toolbox
 from toolcell.base.clock import Clock
@@ -46,7 +45,10 @@ from toolcell.tools.tool import (
     Tool,
     ToolContext,
 )
-from toolcell.toolsearch.runtime import ToolSearchPorts, ToolSearchRuntime
+
+if TYPE_CHECKING:  # imported by runs with Tool Search
+    from toolcell.app.searching import SearchChoice
+    from toolcell.toolsearch.runtime import ToolSearchPorts, ToolSearchRuntime
 
 OnUpdate = Callable[[Any], None]
 CONTROL_OWNER = "code-mode"
@@ -58,7 +60,7 @@ class RunPorts:
 
     toolbox: Toolbox
     effective: EffectiveTools
-    tool_search: ToolSearchPorts
+    tool_search: Callable[[], ToolSearchPorts]
     shelf: CatalogShelf
     gate: Gate
     code_mode: RuntimePorts
@@ -226,7 +228,7 @@ class Run:
         tools = self._offer()
         if settings.replay_safe_only:
             tools = tuple(t for t in tools if t.trusted and t.tool.replay_safe)
-        choice = search_choice(settings.search, settings.policy, ports.tool_search)
+        choice = self._search_choice()
         decided = activation(
             settings.options,
             tools,
@@ -252,9 +254,7 @@ class Run:
         elif decided.mode == "direct":
             plan = ports.shelf.direct_plan(tools)
         elif searching is not None:
-            search, plan = put_tool_search(
-                searching, catalog, tools, ports.tool_search, settings.prompt
-            )
+            search, plan = self._tool_search(searching, catalog, tools)
         fallback = (searching.diagnostic,) if searching and searching.diagnostic else ()
         self._tell((*snapshot.diagnostics, *plan.diagnostics, *fallback))
         return RunSurface(
@@ -299,6 +299,22 @@ class Run:
         plan = plan_code_mode(tools, [_control(tool) for tool in code.controls()])
         code.visible_tools = tuple(tool.name for tool in plan.visible)
         return code, plan
+
+    def _search_choice(self) -> SearchChoice | None:
+        settings = self._settings
+        if not settings.search.enabled:
+            return None
+        from toolcell.app.searching import search_choice  # noqa: PLC0415 - when it is on
+
+        return search_choice(settings.search, settings.policy, self._ports.tool_search())
+
+    def _tool_search(
+        self, choice: SearchChoice, catalog: RunCatalog, tools: tuple[SourcedTool, ...]
+    ) -> tuple[ToolSearchRuntime, SurfacePlan]:
+        from toolcell.app.searching import put_tool_search  # noqa: PLC0415 - as above
+
+        ports = self._ports.tool_search()
+        return put_tool_search(choice, catalog, tools, ports, self._settings.prompt)
 
     def _tell(self, diagnostics: tuple[str, ...]) -> None:
         for text in diagnostics:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from toolcell.app.catalogs import CatalogShelf
 from toolcell.app.children import ChildRuns
@@ -42,18 +42,20 @@ from toolcell.plugin_sdk.define import ToolPlugin
 from toolcell.protocol.scope import DEFAULT_AGENT, RunScope
 from toolcell.protocol.sink import FanOut, Guarded, Sink
 from toolcell.providers.registry import ProviderRegistry
-from toolcell.sessions.contract import Sessions
 from toolcell.sources.contract import Source, Unavailable
-from toolcell.sources.core.expecting import ExpectedReplies
-from toolcell.sources.core.ports import CorePorts
 from toolcell.sources.local import LocalSource
-from toolcell.sources.mcp.options import McpOptions
-from toolcell.sources.mcp.source import McpSource
-from toolcell.sources.mcp.status import ServerStatus
 from toolcell.sources.plugins import PluginSet, PluginSource, load_plugins
 from toolcell.tools.tool import SourcedTool, Tool
-from toolcell.toolsearch.child.launch import Launcher
-from toolcell.toolsearch.runtime import ToolSearchPorts
+
+if TYPE_CHECKING:  # imported by runtimes that have them
+    from toolcell.sessions.contract import Sessions
+    from toolcell.sources.core.expecting import ExpectedReplies
+    from toolcell.sources.core.ports import CorePorts
+    from toolcell.sources.mcp.options import McpOptions
+    from toolcell.sources.mcp.settings import McpServerSettings
+    from toolcell.sources.mcp.source import McpSource
+    from toolcell.sources.mcp.status import ServerStatus
+    from toolcell.toolsearch.runtime import ToolSearchPorts
 
 Offer: TypeAlias = Literal["all", "none", "replay-safe"]
 
@@ -122,32 +124,25 @@ class Runtime:
         self.providers = ProviderRegistry(endpoints, watch=next(iter(debug), None))
         self.swarming = self._swarm()
         self.core_ports: CorePorts | None = None
-        self._mcp = McpSource(
-            servers,
-            spawner=self.supervisor,
-            sink=self.sink,
-            clock=host.clock,
-            on_progress=parts.on_progress,
-            options=parts.mcp,
-        )
+        self._mcp = self._servers(servers, parts)
         self.toolbox = Toolbox(
             (
                 LocalSource([*self._core(parts), *parts.tools]),
                 *(PluginSource(plugin) for plugin in parts.plugins),
                 _plugins(config, parts),
                 *parts.sources,
-                self._mcp,
+                *([self._mcp] if self._mcp is not None else []),
             )
         )
         self._store = ContinuationStore(clock=host.clock, spawner=self.supervisor)
-        self._launcher = Launcher()
         self._effective = EffectiveTools(config, self.toolbox)
+        self._searching: ToolSearchPorts | None = None
         self._ports = RunPorts(
             toolbox=self.toolbox,
             effective=self._effective,
             shelf=CatalogShelf(),
             gate=self._gate(),
-            tool_search=ToolSearchPorts(launcher=self._launcher, sink=self.sink, clock=host.clock),
+            tool_search=self._tool_search,
             code_mode=RuntimePorts(
                 executors=self.executors.get,
                 transform=self.executors.transform,
@@ -181,6 +176,31 @@ class Runtime:
             clock=self.host.clock,
             redactor=self.redactor,
         )
+
+    def _servers(self, servers: Mapping[str, McpServerSettings], parts: Parts) -> McpSource | None:
+        if not servers:
+            return None
+        from toolcell.sources.mcp.source import McpSource  # noqa: PLC0415 - when there are any
+
+        return McpSource(
+            servers,
+            spawner=self.supervisor,
+            sink=self.sink,
+            clock=self.host.clock,
+            on_progress=parts.on_progress,
+            options=parts.mcp,
+        )
+
+    def _tool_search(self) -> ToolSearchPorts:
+        """Return what runs with Tool Search work with, made for the first of them."""
+        if self._searching is None:
+            from toolcell.toolsearch.child.launch import Launcher  # noqa: PLC0415 - when it is on
+            from toolcell.toolsearch.runtime import ToolSearchPorts  # noqa: PLC0415 - as above
+
+            self._searching = ToolSearchPorts(
+                launcher=Launcher(), sink=self.sink, clock=self.host.clock
+            )
+        return self._searching
 
     def _has_bodies(self) -> bool:
         """Whether any agent may run `tool_search_code`, whose isolation is then shown at start."""
@@ -216,7 +236,7 @@ class Runtime:
         await self.supervisor.start()
         try:
             if self._has_bodies():
-                await self._launcher.prepare()
+                await self._tool_search().launcher.prepare()
             await self.toolbox.start()
         except BaseException:
             await self.aclose()
@@ -230,7 +250,8 @@ class Runtime:
         await self.toolbox.aclose()
         await self.supervisor.aclose()
         await self.executors.aclose()
-        self._launcher.close()
+        if self._searching is not None:
+            self._searching.launcher.close()
         await self.providers.aclose()
 
     def scope(
@@ -312,7 +333,7 @@ class Runtime:
 
     def servers(self) -> tuple[ServerStatus, ...]:
         """Return the state of every MCP server."""
-        return self._mcp.status()
+        return () if self._mcp is None else self._mcp.status()
 
     def statistics(self) -> Mapping[str, Mapping[str, int]]:
         """Return the counts of the gate, the continuations and the executors."""

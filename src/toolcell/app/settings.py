@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from toolcell.config.env import MIN_SECRET_CHARS, expand, home, secret_values
 from toolcell.config.resolve import agent_setting
@@ -17,7 +17,9 @@ from toolcell.errors import ConfigError
 from toolcell.policy.approvals import ASK_BEFORE_SHELL, ApprovalRule, ApprovalRules
 from toolcell.policy.rules import EffectivePolicy, ToolPolicy, effective
 from toolcell.providers.registry import Endpoint
-from toolcell.sources.mcp.settings import McpServerSettings, parse_server
+
+if TYPE_CHECKING:
+    from toolcell.sources.mcp.settings import McpServerSettings
 
 DEFAULT_MAX_TURNS = 50
 MIN_SIGNING_CHARS = 16
@@ -51,6 +53,10 @@ def mcp_servers_of(
 ) -> dict[str, McpServerSettings]:
     """Return every MCP server; `more` comes from a library call and wins over the config."""
     servers = {**config.mcp.servers, **(more or {})}
+    if not servers:
+        return {}
+    from toolcell.sources.mcp.settings import parse_server  # noqa: PLC0415 - when there are any
+
     return {
         name: parse_server(name, _expanded(mapping, f"mcp.servers.{name}"))
         for name, mapping in servers.items()

@@ -6,7 +6,7 @@ Above: `app.run`, `app.runtime`. Below: `swarm`, `app.children`. No behaviour of
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from toolcell.app.children import ChildRuns
 from toolcell.base.clock import Clock
@@ -15,10 +15,11 @@ from toolcell.codemode.extensions.contract import GuestExtension
 from toolcell.protocol.approvals import ApprovalAnswer, ApprovalRequest, Approver
 from toolcell.protocol.scope import RunScope
 from toolcell.protocol.sink import Sink
-from toolcell.swarm.guest import swarm_extension
-from toolcell.swarm.swarm import Swarm
-from toolcell.swarm.toolset import swarm_tools
 from toolcell.tools.tool import SourcedTool
+
+if TYPE_CHECKING:  # imported by runs that have swarm
+    from toolcell.swarm.child import Child
+    from toolcell.swarm.swarm import Swarm
 
 WITHHELD: Final = frozenset(
     f"openclaw:core:{name}"
@@ -42,19 +43,53 @@ class Swarming:
 
     def __init__(self, runner: ChildRuns, *, spawner: Spawner, sink: Sink, clock: Clock) -> None:
         self.runner = runner
-        self.swarm = Swarm(runner, spawner=spawner, sink=sink, clock=clock)
+        self._spawner = spawner
+        self._sink = sink
+        self._clock = clock
+        self._swarm: Swarm | None = None
         self._tools: dict[str, tuple[SourcedTool, SourcedTool]] = {}
+
+    @property
+    def swarm(self) -> Swarm:
+        """The swarm, made when it is first asked for."""
+        if self._swarm is None:
+            from toolcell.swarm.swarm import Swarm  # noqa: PLC0415 - 20 ms, when used
+
+            self._swarm = Swarm(
+                self.runner, spawner=self._spawner, sink=self._sink, clock=self._clock
+            )
+        return self._swarm
+
+    def enabled(self, agent_id: str) -> bool:
+        """Whether runs of `agent_id` may start children at all."""
+        return self.runner.rules(agent_id).options.enabled
+
+    def child_of(self, run_id: str) -> Child | None:
+        """Return the child whose run this is; None for any other run."""
+        return None if self._swarm is None else self._swarm.child_of(run_id)
+
+    async def cancel_run(self, scope: RunScope) -> None:
+        """End the children of a run that did not complete."""
+        if self._swarm is not None:
+            await self._swarm.cancel_run(scope)
+
+    async def archive_session(self, session_id: str) -> None:
+        """End the groups of a session that is over."""
+        if self._swarm is not None:
+            await self._swarm.archive_session(session_id)
 
     def offered(self, scope: RunScope) -> tuple[SourcedTool, ...]:
         """Return the tools of a run: none while swarm is off, or for children that go no deeper."""
         rules = self.runner.rules(scope.agent_id)
         if not rules.options.enabled or self.runner.turns is None:
             return ()
-        child = self.swarm.child_of(scope.run_id)
+        child = self.child_of(scope.run_id)
         if child is not None and child.task.depth >= rules.max_depth:
             return ()
         made = self._tools.get(scope.agent_id)
         if made is None:
+            from toolcell.swarm.toolset import swarm_tools  # noqa: PLC0415 - as above
+
             made = self._tools[scope.agent_id] = swarm_tools(self.swarm, scope.agent_id)
         return made
 
@@ -65,6 +100,8 @@ class Swarming:
         spawn = self.offered(scope)[:1]
         if not spawn or not any(tool is spawn[0] for tool in tools):
             return ()
+        from toolcell.swarm.guest import swarm_extension  # noqa: PLC0415 - as above
+
         return (swarm_extension(self.swarm, scope.agent_id),)
 
     def granted(self, scope: RunScope) -> tuple[SourcedTool, ...]:
@@ -73,7 +110,7 @@ class Swarming:
 
     def permitted(self, scope: RunScope, tools: tuple[SourcedTool, ...]) -> tuple[SourcedTool, ...]:
         """Return what a run may have of `tools`: children have none of `WITHHELD`."""
-        if self.swarm.child_of(scope.run_id) is None:
+        if self.child_of(scope.run_id) is None:
             return tools
         return tuple(tool for tool in tools if tool.id not in WITHHELD)
 
@@ -87,7 +124,7 @@ class ClosedForChildren:
 
     async def request(self, request: ApprovalRequest) -> ApprovalAnswer:
         """Return the answer."""
-        if self._swarming.swarm.child_of(request.scope.run_id) is not None:
+        if self._swarming.child_of(request.scope.run_id) is not None:
             reason = f"tool {request.tool_name!r} needs approval, and a child agent cannot ask"
             return ApprovalAnswer(approved=False, reason=reason)
         return await self._inner.request(request)

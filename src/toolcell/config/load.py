@@ -69,7 +69,7 @@ def load_config(explicit: str | Path | None = None) -> Config:
     path, required = config_path(explicit)
     text = read_text(path, required=required)
     if text is None:
-        return Config()
+        return parse_config(None)
     data = parse_json5(text, origin=f"config file {str(path)!r}") if text.strip() else {}
     if not isinstance(data, dict):
         msg = f"config file {str(path)!r} must hold one object"

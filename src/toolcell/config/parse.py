@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping, Sequence
-from typing import Any, get_args
+from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 
+from toolcell.config.fields import Settings
 from toolcell.config.tree import Config
 from toolcell.errors import ConfigError
 
@@ -24,6 +25,9 @@ _PLAIN = {
 }
 
 
+S = TypeVar("S", bound=Settings)
+
+
 def parse_config(data: Mapping[str, Any] | Config | None) -> Config:
     """Return the tree that `data` (the file's own keys) stands for.
 
@@ -35,10 +39,19 @@ def parse_config(data: Mapping[str, Any] | Config | None) -> Config:
     if data is not None and not isinstance(data, Mapping):
         msg = f"the config must be an object, not {type(data).__name__}"
         raise ConfigError(msg)
+    return parse_node(Config, data) if data else Config.model_construct()
+
+
+def parse_node(kind: type[S], data: Mapping[str, Any], at: tuple[str, ...] = ()) -> S:
+    """Return the node at the path `at` of the tree that `data` stands for.
+
+    Raises:
+        ConfigError: as `parse_config`.
+    """
     try:
-        return Config.model_validate(dict(data or {}))
+        return kind.model_validate(dict(data))
     except ValidationError as error:
-        problems = _problems(error)
+        problems = _problems(error, at)
     first = problems[0][0]
     if len(problems) == 1:
         raise ConfigError(problems[0][1], path=first)
@@ -47,10 +60,10 @@ def parse_config(data: Mapping[str, Any] | Config | None) -> Config:
     raise ConfigError(msg)
 
 
-def _problems(error: ValidationError) -> list[tuple[str, str]]:
+def _problems(error: ValidationError, at: tuple[str, ...]) -> list[tuple[str, str]]:
     found: dict[str, str] = {}
     for entry in error.errors(include_url=False, include_input=False):
-        location = entry["loc"]
+        location = (*at, *entry["loc"])
         path = _dotted(location)
         text = _sentence(entry["type"], entry["msg"], entry.get("ctx") or {}, location)
         found[path] = f"{found[path]}; or {text}" if path in found else text

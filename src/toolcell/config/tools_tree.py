@@ -120,7 +120,7 @@ class ToolPolicySettings(Settings):
 class SandboxSettings(Settings):
     """`tools.sandbox`: the further policy of sandboxed agents."""
 
-    tools: ToolPolicySettings = Field(default_factory=ToolPolicySettings)
+    tools: ToolPolicySettings = Field(default_factory=ToolPolicySettings.model_construct)
     """Applied after the other policies when the agent is sandboxed."""
 
 
@@ -151,11 +151,11 @@ class AgentToolSettings(ToolPolicySettings):
 class ToolsSettings(AgentToolSettings):
     """`tools`: how tools are offered, and which."""
 
-    sandbox: SandboxSettings = Field(default_factory=SandboxSettings)
+    sandbox: SandboxSettings = Field(default_factory=SandboxSettings.model_construct)
     """The further policy of sandboxed agents."""
-    approvals: ApprovalSettings = Field(default_factory=ApprovalSettings)
+    approvals: ApprovalSettings = Field(default_factory=ApprovalSettings.model_construct)
     """Which calls a person must approve."""
-    web: WebSettings = Field(default_factory=WebSettings)
+    web: WebSettings = Field(default_factory=WebSettings.model_construct)
     """The web tools."""
 
     @model_validator(mode="before")

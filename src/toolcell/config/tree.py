@@ -55,7 +55,7 @@ class AgentBase(Settings):
     """Put before the conversation."""
     max_turns: Annotated[int | None, clamped(1, 1000)] = None
     """Model calls in one run. Default 50."""
-    subagents: SubagentSettings = Field(default_factory=SubagentSettings)
+    subagents: SubagentSettings = Field(default_factory=SubagentSettings.model_construct)
     """Which child agents it may start."""
 
     @field_validator("models")
@@ -71,7 +71,7 @@ class AgentDefaultsSettings(AgentBase):
 class AgentEntrySettings(AgentBase):
     """`agents.entries.<id>`: one agent."""
 
-    tools: AgentToolSettings = Field(default_factory=AgentToolSettings)
+    tools: AgentToolSettings = Field(default_factory=AgentToolSettings.model_construct)
     """What differs in its tools."""
     sandboxed: bool = False
     """Apply `tools.sandbox` to it."""
@@ -80,7 +80,7 @@ class AgentEntrySettings(AgentBase):
 class AgentsSettings(Settings):
     """`agents`: who runs."""
 
-    defaults: AgentDefaultsSettings = Field(default_factory=AgentDefaultsSettings)
+    defaults: AgentDefaultsSettings = Field(default_factory=AgentDefaultsSettings.model_construct)
     """What every agent starts from."""
     entries: dict[str, AgentEntrySettings] = Field(default_factory=dict)
     """Agents by id. The agent `main` always exists."""
@@ -98,7 +98,7 @@ class ModelSettings(Settings):
 
     id: str
     """The provider's own name of it."""
-    compat: ModelCompatSettings = Field(default_factory=ModelCompatSettings)
+    compat: ModelCompatSettings = Field(default_factory=ModelCompatSettings.model_construct)
     """What it is good at."""
     options: dict[str, Any] = Field(default_factory=dict)
     """Further keys of each request to it in the wire's own words, such as `temperature`."""
@@ -154,19 +154,19 @@ class SessionsSettings(Settings):
 class Config(Settings):
     """The whole tree. Everything is off by default."""
 
-    tools: ToolsSettings = Field(default_factory=ToolsSettings)
+    tools: ToolsSettings = Field(default_factory=ToolsSettings.model_construct)
     """How tools are offered, and which."""
-    agents: AgentsSettings = Field(default_factory=AgentsSettings)
+    agents: AgentsSettings = Field(default_factory=AgentsSettings.model_construct)
     """Who runs."""
-    models: ModelsSettings = Field(default_factory=ModelsSettings)
+    models: ModelsSettings = Field(default_factory=ModelsSettings.model_construct)
     """Where models are."""
-    mcp: McpSettings = Field(default_factory=McpSettings)
+    mcp: McpSettings = Field(default_factory=McpSettings.model_construct)
     """MCP servers."""
-    plugins: PluginsSettings = Field(default_factory=PluginsSettings)
+    plugins: PluginsSettings = Field(default_factory=PluginsSettings.model_construct)
     """Further tools and bundled parts."""
-    sessions: SessionsSettings = Field(default_factory=SessionsSettings)
+    sessions: SessionsSettings = Field(default_factory=SessionsSettings.model_construct)
     """What happened."""
     channels: dict[str, ChannelSettings] = Field(default_factory=dict)
     """Places where conversations are, by id; for the `conversations_*` tools."""
-    gateway: GatewaySettings = Field(default_factory=GatewaySettings)
+    gateway: GatewaySettings = Field(default_factory=GatewaySettings.model_construct)
     """The HTTP door."""

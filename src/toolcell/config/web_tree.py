@@ -42,7 +42,7 @@ class WebSearchSettings(Settings):
 class WebSettings(Settings):
     """`tools.web`: the tools `web_fetch` and `web_search`."""
 
-    fetch: WebFetchSettings = Field(default_factory=WebFetchSettings)
+    fetch: WebFetchSettings = Field(default_factory=WebFetchSettings.model_construct)
     """How pages are loaded."""
     search: WebSearchSettings | None = None
     """Who searches; `web_search` gives an error result when absent."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
-from toolcell.app.conversation import with_children
 from toolcell.app.host import Host
 from toolcell.app.run import Run
 from toolcell.app.runtime import Parts, Runtime
@@ -16,6 +15,7 @@ from toolcell.config.code_mode import CodeModeOptions
 from toolcell.config.tree import Config
 from toolcell.errors import ConfigError, ToolcellError
 from toolcell.plugin_sdk.define import ToolPlugin
+from toolcell.protocol.scope import DEFAULT_AGENT
 from toolcell.surface.definitions import definitions
 from toolcell.tools.content import ToolResult
 
@@ -103,7 +103,12 @@ class Sessions(Generic[S]):
 
     async def open(self, first: S) -> None:
         """Start sources and give the face itself a run."""
-        with_children(self.runtime)
+        if self.runtime.swarming.enabled(DEFAULT_AGENT):
+            from toolcell.app.conversation import (  # noqa: PLC0415 - the agent loop, when used
+                with_children,
+            )
+
+            with_children(self.runtime)
         await self.runtime.start()
         first._run = self._new_run(None)
 
@@ -127,7 +132,7 @@ class Sessions(Generic[S]):
         if ended is not None and ended._run is not None:
             run, ended._run = ended._run, None
             await self.runtime.end(run)
-            await self.runtime.swarming.swarm.archive_session(session_id)
+            await self.runtime.swarming.archive_session(session_id)
 
     def _new_run(self, session_id: str | None) -> Run:
         scope = self.runtime.scope(session_id=session_id, channel="library")

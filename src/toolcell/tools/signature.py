@@ -11,9 +11,8 @@ import types
 import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import docstring_parser
 import typing_extensions
 from pydantic import ConfigDict, TypeAdapter
 from pydantic.fields import FieldInfo
@@ -32,6 +31,9 @@ from toolcell.tools.typeschema import (
     says_nothing,
     schema_for,
 )
+
+if TYPE_CHECKING:
+    import docstring_parser
 
 _RESULT_TYPES = (ToolResult, TextContent, ImageContent, OtherContent)
 
@@ -88,7 +90,7 @@ def read_signature(
     where = f"tool function {_qualified_name(function)!r}"
     hints = _hints(function, local_names, where)
     parameters, context = _parameters(function, hints, where)
-    docs = docstring_parser.parse(inspect.getdoc(function) or "")
+    docs = _docs(function)
     schema, adapter = _arguments_schema(parameters, docs, where)
     output_schema, returns = _returns(hints.get("return", Any), where, must=typed_return)
     return Signature(
@@ -264,6 +266,12 @@ def _json_default(value: Any) -> tuple[Any] | None:
     except (PydanticSerializationError, ValueError, TypeError, RecursionError):
         return None
     return (plain,)
+
+
+def _docs(function: Callable[..., Any]) -> docstring_parser.Docstring:
+    import docstring_parser  # noqa: PLC0415 - for functions only
+
+    return docstring_parser.parse(inspect.getdoc(function) or "")
 
 
 def _description(docs: docstring_parser.Docstring) -> str:

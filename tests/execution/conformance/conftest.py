@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pytest
 
 from toolcell.execution.contract import Executor
-from toolcell.execution.node import NodeExecutor
+from toolcell.execution.node.executor import NodeExecutor
 from toolcell.execution.quickjs import QuickJSExecutor
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from tests.execution.conformance.harness import first, run, suspend
 from toolcell.execution.contract import Answer, Faulted, Finished, Limits
-from toolcell.execution.node import NodeExecutor
+from toolcell.execution.node.executor import NodeExecutor
 
 pytestmark = pytest.mark.anyio
 

@@ -25,8 +25,8 @@ from toolcell.execution.contract import (
     GuestScript,
     Suspended,
 )
-from toolcell.execution.node import NodeExecutor, NodeOptions
 from toolcell.execution.node.binary import find_node
+from toolcell.execution.node.executor import NodeExecutor, NodeOptions
 from toolcell.execution.node.supervisor import FLAGS
 
 pytestmark = [
@@ -175,7 +175,7 @@ async def test_nothing_is_left_when_python_is_killed() -> None:
     code = """
         import anyio, os, psutil
         from tests.execution.conformance.harness import IMAGE, first
-        from toolcell.execution.node import NodeExecutor
+        from toolcell.execution.node.executor import NodeExecutor
         async def main():
             executor = NodeExecutor()
             await executor.prepare(IMAGE)

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tests.execution.conformance.harness import run
-from toolcell.execution.node import NodeExecutor
+from toolcell.execution.node.executor import NodeExecutor
 
 pytestmark = pytest.mark.anyio
 

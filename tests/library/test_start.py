@@ -1,0 +1,84 @@
+"""What a program that has tools and a cell does not pay for: imports and validators of the rest."""
+
+import subprocess
+import sys
+from importlib.util import find_spec
+
+import anyio
+import pytest
+
+START = """
+import sys
+from toolcell import CodeMode, Tool, ToolResult
+
+async def add(arguments, context):
+    return ToolResult(content=(), details=arguments["a"] + arguments["b"])
+
+async def main():
+    tools = [Tool(name="add", description="Add.", parameters={"type": "object"}, execute=add)]
+    async with CodeMode(tools=tools, executor="quickjs") as cm:
+        outcome = await cm.exec("return await add({a: 1, b: 2})")
+    assert outcome.value == 3, outcome
+
+import anyio
+anyio.run(main)
+"""
+
+pytestmark = pytest.mark.anyio
+
+UNUSED = (
+    "anthropic",
+    "cryptography",
+    "docstring_parser",
+    "httpx2",
+    "json5",
+    "mcp",
+    "openai",
+    "opentelemetry",
+    "sqlite3",
+    "starlette",
+    "toolcell.agent.contract",
+    "toolcell.agent.loop",
+    "toolcell.app.conversation",
+    "toolcell.app.core_setup",
+    "toolcell.app.searching",
+    "toolcell.execution.node.executor",
+    "toolcell.gateway",
+    "toolcell.library.tool_search",
+    "toolcell.sessions.contract",
+    "toolcell.sources.core",
+    "toolcell.sources.mcp.settings",
+    "toolcell.sources.mcp.source",
+    "toolcell.swarm.swarm",
+    "toolcell.toolsearch",
+    "uvicorn",
+)
+"""Modules of what the program above does not use. One that is imported again costs every program
+its share of the 300 ms that a start may take."""
+
+
+async def told(program: str) -> str:
+    done = await anyio.run_process([sys.executable, "-c", program], stderr=subprocess.STDOUT)
+    return done.stdout.decode().strip()
+
+
+async def test_a_cell_on_quickjs_imports_nothing_of_what_it_does_not_use():
+    """DESIGN, start-up: import and first cell."""
+    check = f"print([name for name in {UNUSED!r} if name in sys.modules])"
+    assert await told(START + check) == "[]"
+
+
+@pytest.mark.parametrize("name", UNUSED)
+def test_the_list_names_modules_that_there_are(name):
+    """A name that was misspelt, or has moved, would make the list blind."""
+    assert find_spec(name) is not None
+
+
+async def test_a_program_without_a_config_builds_no_validator_of_the_tree():
+    check = (
+        "from toolcell.config import tree, tools_tree, gateway_tree\n"
+        "nodes = (tree.Config, tree.AgentsSettings, tools_tree.ToolsSettings,"
+        " tools_tree.CodeModeSettings, gateway_tree.GatewaySettings)\n"
+        "print([node.__name__ for node in nodes if node.__pydantic_complete__])"
+    )
+    assert await told(START + check) == "['CodeModeSettings']"
