@@ -348,8 +348,12 @@ def test_guest_addresses_are_checked() -> None:
             guest.read(offset, length)
     with pytest.raises(fence.GuestAddressError):
         guest.write(size, b"x")
+    guest.grow_to(size + fence.WASM_PAGE)
+    assert guest.read(size, 4) == bytes(4)
     guest.close()
     guest.close()
+    with pytest.raises(ValueError, match="closed"):  # its memory is somebody else's by now
+        guest.read(0, 4)
 
 
 async def test_the_public_face_of_wasmtime_does_the_same(monkeypatch: pytest.MonkeyPatch) -> None:

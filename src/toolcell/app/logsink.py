@@ -29,6 +29,8 @@ class LogSink:
     def __init__(self) -> None:
         self._logged: set[str] = set()
 
+    diagnostics_only = True
+
     def emit(self, event: Event) -> None:
         """Log a diagnostic; other events are the record's."""
         if isinstance(event, Diagnostic) and not self._known(event):

@@ -23,7 +23,7 @@ from toolcell.protocol.events import (
     RunEnded,
 )
 from toolcell.protocol.messages import Message
-from toolcell.protocol.sink import Sink
+from toolcell.protocol.sink import Sink, diagnostics_only
 
 MAX_KEPT: Final = 32
 
@@ -37,6 +37,11 @@ class Masking:
         self._sink = sink
         self._redactor = redactor
         self._kept: dict[str, str] = {}
+
+    @property
+    def diagnostics_only(self) -> bool:
+        """Whether nothing but diagnostics is wanted behind it."""
+        return diagnostics_only(self._sink)
 
     def emit(self, event: Event) -> None:
         """Hand one event on."""

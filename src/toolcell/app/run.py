@@ -127,7 +127,9 @@ class Run:
         """Return the tools as they are now; rebuilt only when a source changed."""
         own = self._settings.sources
         # Each version only grows, so the sum grows with any of them.
-        version = self._ports.toolbox.version + sum(source.version for source in own)
+        version = self._ports.toolbox.version
+        if own:
+            version += sum(source.version for source in own)
         current = self._surface
         if current is not None and current.version == version:
             return current

@@ -18,7 +18,7 @@ class Toolbox:
 
     def __init__(self, sources: Sequence[Source]) -> None:
         self._sources = tuple(sources)
-        self._seen: tuple[int, ...] | None = None
+        self._seen: list[int] | None = None
         self._version = 0
         self._tools: tuple[SourcedTool, ...] = ()
 
@@ -49,7 +49,9 @@ class Toolbox:
             await source.aclose()
 
     def _collect(self) -> None:
-        seen = tuple(source.version for source in self._sources)
+        seen = [
+            source.version for source in self._sources
+        ]  # three times for each call: no generator
         if seen != self._seen:
             self._seen = seen
             self._version += 1

@@ -28,7 +28,7 @@ from toolcell.calls.invocation import Invocation
 from toolcell.calls.passage import Passage
 from toolcell.calls.record import CallRecord, Recorder, Status, detached
 from toolcell.calls.redaction import NO_SECRETS, Redactor
-from toolcell.calls.results import error_text, event_copy, plain_details
+from toolcell.calls.results import error_text, plain_details
 from toolcell.calls.schedule import RunSchedule
 from toolcell.errors import CallError
 from toolcell.policy.approvals import ApprovalRules
@@ -185,11 +185,10 @@ class Gate:
         return replace(result, details=details, content=(TextContent(dumps(details)),))
 
     def _completed(self, passage: Passage, result: ToolResult) -> None:
-        copy = event_copy(result)
         if result.is_error:
-            passage.record.end("failed", result=copy, error=error_text(result), code="tool_error")
+            passage.record.end("failed", result=result, error=error_text(result), code="tool_error")
         else:
-            passage.record.end("completed", result=copy)
+            passage.record.end("completed", result=result)
 
     def _unexpected(self, passage: Passage, error: BaseException) -> CallError:
         """Return the error for a fault in a step itself: the call fails, the operator is told."""

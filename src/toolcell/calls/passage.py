@@ -16,7 +16,7 @@ from toolcell.calls.cancellation import asked_to_stop
 from toolcell.calls.failures import tool_failure
 from toolcell.calls.hooks import hook_view
 from toolcell.calls.invocation import Invocation
-from toolcell.calls.record import CallRecord, Status, detached
+from toolcell.calls.record import CallRecord, Status
 from toolcell.calls.results import accepted
 from toolcell.errors import CallError
 from toolcell.protocol.hooks import AfterToolCall, BeforeToolCall
@@ -61,8 +61,8 @@ class Passage:
             raise CallError(msg, code="invalid_input", effect="none") from error
 
     def begin(self) -> None:
-        """Record the start, with a copy of the arguments that the tool cannot reach."""
-        self.record.begin(detached(self.arguments))
+        """Record the start."""
+        self.record.begin(self.arguments)
 
     def authorise(self) -> None:
         """Ask the caller's authority again (rule 8.1): it may have ended while the call waited.

@@ -15,7 +15,8 @@ from toolcell.base.jsontext import dumps, loads, utf8_length
 from toolcell.calls.invocation import Invocation
 from toolcell.calls.redaction import Redactor
 from toolcell.protocol.events import CallEnded, CallStarted, CallUpdated, Diagnostic, Event
-from toolcell.protocol.sink import Sink
+from toolcell.protocol.sink import Sink, diagnostics_only
+from toolcell.tools.content import MISSING, ToolResult
 
 Status = Literal["completed", "failed", "blocked", "aborted"]
 
@@ -26,14 +27,19 @@ _LEAVES: Final = frozenset({str, int, float, bool, type(None)})
 
 
 class Recorder:
-    """Where facts go: the sink, the clock that stamps them, the redactor that masks them."""
+    """Where facts go: the sink, the clock that stamps them, the redactor that masks them.
 
-    __slots__ = ("clock", "redactor", "sink")
+    Attributes:
+        quiet: Whether starts, reports and ends of calls are told to nobody, and so are not made.
+    """
+
+    __slots__ = ("clock", "quiet", "redactor", "sink")
 
     def __init__(self, sink: Sink, clock: Clock, redactor: Redactor) -> None:
         self.sink = sink
         self.clock = clock
         self.redactor = redactor
+        self.quiet = diagnostics_only(sink)
 
     def emit(self, event: Event) -> None:
         """Hand an event, already masked, to the sink."""
@@ -77,11 +83,13 @@ class CallRecord:
         return (self._recorder.clock.monotonic() - self._t0) * 1000.0
 
     def begin(self, arguments: Any) -> None:
-        """Record the start, with the arguments as the tool gets them. `arguments` is kept."""
+        """Record the start, with a copy of the arguments that the tool cannot reach."""
         if self._began:
             return
         self._began = True
         invocation, recorder = self._invocation, self._recorder
+        if recorder.quiet:
+            return
         recorder.emit(
             CallStarted(
                 scope=invocation.scope,
@@ -91,7 +99,7 @@ class CallRecord:
                 tool_id=invocation.sourced.id,
                 tool_name=invocation.sourced.tool.name,
                 source=invocation.sourced.source,
-                arguments=recorder.redactor.value(arguments),
+                arguments=recorder.redactor.value(detached(arguments)),
                 started=self._number,
             )
         )
@@ -119,15 +127,16 @@ class CallRecord:
         if self._ended:
             return
         invocation, recorder = self._invocation, self._recorder
-        recorder.emit(
-            CallUpdated(
-                scope=invocation.scope,
-                at=recorder.clock.wall(),
-                call_id=invocation.call_id,
-                parent_id=invocation.parent_id,
-                update=recorder.redactor.value(loads(text)),
+        if not recorder.quiet:
+            recorder.emit(
+                CallUpdated(
+                    scope=invocation.scope,
+                    at=recorder.clock.wall(),
+                    call_id=invocation.call_id,
+                    parent_id=invocation.parent_id,
+                    update=recorder.redactor.value(loads(text)),
+                )
             )
-        )
         if invocation.on_update is not None:
             invocation.on_update(loads(text))
 
@@ -135,15 +144,17 @@ class CallRecord:
         self,
         status: Status,
         *,
-        result: Any = None,
+        result: ToolResult | None = None,
         error: str | None = None,
         code: str | None = None,
     ) -> None:
-        """Record the end. `result` is kept, so it must be a copy of the caller's."""
+        """Record the end, with a copy of the result that the caller cannot reach."""
         if self._ended:
             return
         self._ended = True
         invocation, recorder = self._invocation, self._recorder
+        if recorder.quiet:
+            return
         redactor = recorder.redactor
         recorder.emit(
             CallEnded(
@@ -155,11 +166,18 @@ class CallRecord:
                 tool_name=invocation.sourced.tool.name,
                 status=status,
                 duration_ms=self.elapsed_ms,
-                result=redactor.value(result),
+                result=None if result is None else redactor.value(_shown(result)),
                 error=None if error is None else redactor.text(error),
                 code=code,
             )
         )
+
+
+def _shown(result: ToolResult) -> Any:
+    """Return the caller's view as JSON of its own: `details`, or the whole result without any."""
+    if result.details is MISSING:
+        return result.to_dict()
+    return detached(result.details)
 
 
 def _update_text(value: Any) -> str:

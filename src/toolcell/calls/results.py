@@ -10,7 +10,6 @@ from math import isfinite
 from typing import Any, Final
 
 from toolcell.base.jsontext import clip_utf8, dumps, loads, utf8_length
-from toolcell.calls.record import detached
 from toolcell.errors import CallError
 from toolcell.tools.content import (
     MISSING,
@@ -55,13 +54,6 @@ def plain_details(details: Any, subject: str) -> Any:
     if details is MISSING or details is None or details is True or details is False:
         return details
     return _plain(details, "details", subject)
-
-
-def event_copy(result: ToolResult) -> Any:
-    """Return the caller's view as JSON of its own: `details`, or the whole result without any."""
-    if result.details is MISSING:
-        return result.to_dict()
-    return detached(result.details)
 
 
 def error_text(result: ToolResult) -> str:

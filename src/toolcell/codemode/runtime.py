@@ -40,7 +40,7 @@ from toolcell.config.code_mode import CodeModeOptions, ExecutorName
 from toolcell.errors import CallError, CellError
 from toolcell.execution.contract import Executor, Limits, Program
 from toolcell.protocol.messages import ToolDefinition
-from toolcell.protocol.sink import NullSink, Sink
+from toolcell.protocol.sink import NullSink, Sink, diagnostics_only
 from toolcell.tools.tool import ToolContext
 
 INDEX_CHARACTERS: Final = 8000
@@ -297,7 +297,7 @@ class CodeModeRuntime:
             cell_id=cell_id,
             call_id=call_id,
             scope=scope,
-            executor=Journalled(executor, self._journal(cell_id, call_id)),
+            executor=self._told(executor, cell_id, call_id),
             program=Program(image=plan.image, source=asked.code, start=self._start(context)),
             limits=Limits(
                 memory_bytes=options.memory_limit_bytes, snapshot_bytes=options.max_snapshot_bytes
@@ -319,8 +319,11 @@ class CodeModeRuntime:
         )
         return Cell(made, context, self._ledger(), ports)
 
-    def _journal(self, cell_id: str, call_id: str) -> Journal:
-        return Journal(
+    def _told(self, executor: Executor, cell_id: str, call_id: str) -> Executor:
+        """Return an executor whose steps are on record, where there is one."""
+        if diagnostics_only(self._ports.sink):
+            return executor
+        journal = Journal(
             sink=self._ports.sink,
             clock=self._ports.clock,
             scope=self._catalog.scope,
@@ -328,6 +331,7 @@ class CodeModeRuntime:
             cell_id=cell_id,
             told=self._told_images,
         )
+        return Journalled(executor, journal)
 
     def _start(self, context: CellContext) -> str:
         started = {e.name: e.start(context) for e in self._extensions if e.start is not None}

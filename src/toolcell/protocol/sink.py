@@ -19,8 +19,18 @@ class Sink(Protocol):
         ...
 
 
+def diagnostics_only(sink: Sink) -> bool:
+    """Whether a sink forgets all but diagnostics: facts of calls and steps need not be made for it.
+
+    A sink says so by an attribute of this name.
+    """
+    return getattr(sink, "diagnostics_only", False) is True
+
+
 class NullSink:
     """Takes events and forgets them."""
+
+    diagnostics_only = True
 
     def emit(self, event: Event) -> None:
         """Forget the event."""
@@ -38,6 +48,11 @@ class Guarded:
         self._sink = sink
         self.error: Exception | None = None
 
+    @property
+    def diagnostics_only(self) -> bool:
+        """Whether the sink is content with diagnostics."""
+        return diagnostics_only(self._sink)
+
     def emit(self, event: Event) -> None:
         """Hand the event on; an error of the sink ends here."""
         try:
@@ -53,6 +68,11 @@ class FanOut:
 
     def __init__(self, sinks: Sequence[Sink]) -> None:
         self._sinks = tuple(sinks)
+
+    @property
+    def diagnostics_only(self) -> bool:
+        """Whether all of them are content with diagnostics."""
+        return all(map(diagnostics_only, self._sinks))
 
     def emit(self, event: Event) -> None:
         """Hand the event on."""

@@ -145,7 +145,7 @@ def call_layer() -> Literal["ctypes", "public"]:
 class Instance:
     """One live guest: its store, its memory and its exported functions. One thread at a time."""
 
-    __slots__ = ("_code", "_functions", "_memory", "_store", "base", "engine")
+    __slots__ = ("_code", "_functions", "_known", "_memory", "_store", "base", "engine")
 
     def __init__(self, engine: Engine, data: Any, memory_cap: int) -> None:
         store = self._store = wasmtime.Store(engine.raw)
@@ -162,6 +162,7 @@ class Instance:
         self.engine = engine
         self._memory = memory
         self._functions: dict[str, Callable[..., int]] = {}
+        self._known = 0
         # Memory keeps its place for life, see `_config`.
         self.base: int = ctypes.addressof(memory.data_ptr(store).contents)
 
@@ -220,13 +221,18 @@ class Instance:
         ctypes.memmove(self.base + offset, data, len(data))
 
     def _check(self, offset: int, length: int) -> None:
-        if offset < 0 or length < 0 or offset + length > self.size:
+        end = offset + length
+        # Memory only grows: what lay within it does so still, and is not asked for again.
+        if end > self._known:
+            self._known = self.size
+        if offset < 0 or length < 0 or end > self._known:
             msg = f"{length} bytes at {offset} are outside the guest's memory"
             raise GuestAddressError(msg)
 
     def close(self) -> None:
         """Free it. Safe to call again."""
         self._functions.clear()
+        self._known = 0
         self._store.close()
 
 
