@@ -26,10 +26,10 @@ class LogSink:
     What is to be said about a catalog is true of every run that has it, and is logged once.
     """
 
+    diagnostics_only = True
+
     def __init__(self) -> None:
         self._logged: set[str] = set()
-
-    diagnostics_only = True
 
     def emit(self, event: Event) -> None:
         """Log a diagnostic; other events are the record's."""
