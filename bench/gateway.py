@@ -426,6 +426,6 @@ async def main(quick):
 if __name__ == "__main__":
     resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
     if sys.argv[1:2] == ["serve"]:
-        asyncio.run(serve(sys.argv[2]))
+        anyio.run(serve, sys.argv[2])  # as `toolcell gateway` does
     else:
         asyncio.run(main("--quick" in sys.argv))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.mcp_server.serving import Home, fixture_server, http
-from tests.sources.mcp.public import cache, npm_bin
+from tests.public import cache, npm_bin
 
 pytestmark = [pytest.mark.network, pytest.mark.timeout(300)]
 

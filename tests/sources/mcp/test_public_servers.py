@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.sources.mcp.public import cache, npm_bin, pip_bin
+from tests.public import cache, npm_bin, pip_bin
 from tests.sources.mcp.running import Running, running
 from toolcell import CodeMode, Completed
 from toolcell.sources.mcp.settings import parse_server
