@@ -16,7 +16,13 @@ from tests.sessions.events import (
     started,
 )
 from toolcell.errors import SessionError
-from toolcell.protocol.events import CallUpdated, Diagnostic, ModelCalled
+from toolcell.protocol.events import (
+    CallUpdated,
+    ChildChanged,
+    ContentKept,
+    Diagnostic,
+    ModelCalled,
+)
 from toolcell.protocol.messages import Message, Reasoning, ToolCall, Usage
 from toolcell.sessions.memory import MemorySessions
 from toolcell.sessions.store import MAX_UPDATES, SessionStore
@@ -287,3 +293,54 @@ async def test_a_storm_of_progress_is_bounded(tmp_path):
         for n in range(MAX_UPDATES * 3):
             store.emit(CallUpdated(scope=scope(), at=1.0, call_id="c", parent_id=None, update=n))
         assert len(await store.events("s1")) == MAX_UPDATES
+
+
+async def test_a_deleted_session_is_gone_with_those_of_its_children(opened):
+    """rule 11.1: results are kept until their group is archived, with its session."""
+    child, grandchild = scope(session="child", run="rc"), scope(session="grandchild", run="rg")
+    async with opened() as store:
+        store.emit(child_changed(scope(), "rc", "child"))
+        store.emit(child_changed(child, "rg", "grandchild"))
+        for each in (scope(), child, grandchild, scope(session="other", run="ro")):
+            store.emit(run_started(where=each))
+            store.emit(
+                ContentKept(scope=each, at=1.0, kind="tools", key="shared", text="said by both")
+            )
+            own = f"only {each.session_id}"
+            store.emit(ContentKept(scope=each, at=1.0, kind="tools", key=own, text=f"CANARY {own}"))
+        assert list(await store.delete("s1")) == ["s1", "child", "grandchild"]
+        for gone in ("s1", "child", "grandchild"):
+            assert await store.info(gone) is None
+            assert list(await store.events(gone)) == []
+            with pytest.raises(SessionError, match="no session"):
+                await store.delete(gone)
+        assert [each.session_id for each in await store.list_sessions()] == ["other"]
+        assert dict((await store.trace("other")).contents) == {
+            "shared": "said by both",
+            "only other": "CANARY only other",
+        }
+        store.emit(run_started())
+        (again,) = await store.events("s1")
+        assert again.type == "run_started"
+
+
+async def test_what_was_deleted_is_not_in_the_file_any_more(tmp_path):
+    path = tmp_path / "sessions.db"
+    async with SessionStore(path) as store:
+        store.emit(said("CANARY " * 2000))
+        await store.flush()
+        assert any(b"CANARY" in each.read_bytes() for each in tmp_path.iterdir())
+        await store.delete("s1")
+        assert not any(b"CANARY" in each.read_bytes() for each in tmp_path.iterdir())
+
+
+def child_changed(parent, run, session):
+    return ChildChanged(
+        scope=parent,
+        at=1.0,
+        group_id="g",
+        child_run_id=run,
+        child_session_id=session,
+        child_agent_id="main",
+        state="queued",
+    )

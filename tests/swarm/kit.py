@@ -117,11 +117,17 @@ async def opened(
 ):
     executor, api = guest
     swarm = tree.pop("swarm", {"enabled": True})
-    more = tree.pop("more_tools", {})
+    more, kept = tree.pop("more_tools", {}), tree.pop("sessions", None)
     code = {"enabled": True, "executor": executor, "guestApi": api, **tree.pop("code", {})}
     config = parse_config({"tools": {"codeMode": code, "swarm": swarm, **more}, **tree})
-    sessions, events, model = MemorySessions(), Recorded(), Model([], child)
-    parts = Parts(tools=list(tools), sources=sources, sinks=(sessions, events), load_plugins=False)
+    sessions, events, model = kept or MemorySessions(), Recorded(), Model([], child)
+    parts = Parts(
+        tools=list(tools),
+        sources=sources,
+        sinks=(sessions, events),
+        sessions=sessions,
+        load_plugins=False,
+    )
     runtime = Runtime(config, parts, host or Host())
     runtime.providers.add("s", model)
     with_children(runtime)

@@ -19,8 +19,8 @@ TWO = {"main": {"subagents": {"allowAgents": ["*"]}}, "worker": {}}
 class Run:
     """A run whose tools are called by name, as its model would."""
 
-    def __init__(self, open_):
-        self._run = open_.runtime.run(open_.runtime.scope(session_id="s1"))
+    def __init__(self, open_, session="s1"):
+        self._run = open_.runtime.run(open_.runtime.scope(session_id=session))
         self._runner = open_.runtime.swarming.runner
         self._runner.parent_model(self._run.scope.run_id, "s/m")
 

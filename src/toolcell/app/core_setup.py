@@ -11,6 +11,7 @@ from typing import Any, Final, Protocol
 
 from toolcell.app.host import Host
 from toolcell.app.settings import channel_secrets_of, search_key_of
+from toolcell.app.swarming import Swarming
 from toolcell.base.clock import SYSTEM_CLOCK, Clock
 from toolcell.base.jsontext import JsonObject
 from toolcell.base.spawner import Spawner
@@ -64,6 +65,7 @@ def ports_of(
     return CorePorts(
         sessions=sessions,
         agents=lambda: agents_of(runtime.config),
+        may_start=runtime.swarming.may_start,
         own=OwnProcess(runtime),
         expected=expected,
     )
@@ -132,6 +134,7 @@ class Watched(Protocol):
     config: Config
     host: Host
     redactor: Redactor
+    swarming: Swarming
 
     def tools(self) -> tuple[SourcedTool, ...]:
         """Return every tool."""

@@ -17,6 +17,7 @@ from toolcell.app.effective import EffectiveTools
 from toolcell.app.executors import Executors
 from toolcell.app.host import Host
 from toolcell.app.masking import Masking
+from toolcell.app.recalling import ChildRecall
 from toolcell.app.run import Run, RunPorts, RunSettings
 from toolcell.app.settings import (
     approval_rules_of,
@@ -123,6 +124,7 @@ class Runtime:
         )
         self.providers = ProviderRegistry(endpoints, watch=next(iter(debug), None))
         self.swarming = self._swarm()
+        self.swarming.swarm.recall = None if parts.sessions is None else ChildRecall(parts.sessions)
         self.core_ports: CorePorts | None = None
         self._mcp = self._servers(servers, parts)
         self.toolbox = Toolbox(

@@ -93,6 +93,10 @@ class Swarming:
             made = self._tools[scope.agent_id] = swarm_tools(self.swarm, scope.agent_id)
         return made
 
+    def may_start(self, scope: RunScope) -> tuple[str, ...]:
+        """Return the agents that children of a run may run as; none where it can start none."""
+        return self.runner.rules(scope.agent_id).allowed if self.offered(scope) else ()
+
     def extensions(
         self, scope: RunScope, tools: Sequence[SourcedTool]
     ) -> tuple[GuestExtension, ...]:

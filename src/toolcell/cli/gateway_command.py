@@ -99,7 +99,7 @@ async def _serve(config: Config, host: str | None, port: int | None, as_json: bo
                 print_text(f"toolcell gateway on {url}; clients send {where}")
             settle_memory()
             signal = await told()
-            active = service.runs.active
+            active = service.runs.statistics()["active"]
             _say(f"{signal}: no further requests; {active} runs go on to their end")
 
 

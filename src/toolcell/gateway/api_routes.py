@@ -106,6 +106,7 @@ class SessionRoutes:
     """`/api/sessions`."""
 
     def __init__(self, service: Service) -> None:
+        self._service = service
         self._sessions = service.sessions
 
     async def list_sessions(self, request: Request) -> Response:
@@ -117,6 +118,12 @@ class SessionRoutes:
     async def get_session(self, request: Request) -> Response:
         """Show a session: its transcript, and calls under their parents."""
         return json_answer(await self._session(request))
+
+    async def delete_session(self, request: Request) -> Response:
+        """Forget a session, its children and what they came to."""
+        session = session_id(request.path_params["id"], param="id") or ""
+        gone = await self._service.runs.delete_session(session)
+        return json_answer({"id": session, "deleted": list(gone)})
 
     async def list_messages(self, request: Request) -> Response:
         """Show the conversation of a session as its model sees it."""

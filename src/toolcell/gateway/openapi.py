@@ -54,7 +54,7 @@ class Operation:
         streams: The answer may be a stream of events instead.
     """
 
-    method: Literal["get", "post"]
+    method: Literal["get", "post", "delete"]
     path: str
     name: str
     about: str
@@ -214,6 +214,14 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
             )
         ),
         errors=(400, 404),
+    ),
+    Operation(
+        method="delete",
+        path="/api/sessions/{id}",
+        name="delete_session",
+        about="Forget a session with its children; not while a run goes on in it.",
+        answers=_json(_object(id=_TEXT, deleted=_list(_TEXT))),
+        errors=(400, 404, 409),
     ),
     Operation(
         method="get",

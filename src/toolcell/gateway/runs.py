@@ -6,7 +6,7 @@ Above: the routes, `service`. Below: `live`, `app.conversation`. Refuses to know
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -14,6 +14,7 @@ import anyio
 
 from toolcell.app.conversation import Turn, converse
 from toolcell.app.runtime import Runtime
+from toolcell.base.identifiers import fresh
 from toolcell.errors import SessionError, ToolcellError
 from toolcell.gateway.faults import ApiError, conflict, draining, not_found, overloaded
 from toolcell.gateway.lines import SessionLines
@@ -65,11 +66,6 @@ class RunDesk:
     def draining(self) -> bool:
         """Whether the gateway is going away."""
         return self._draining
-
-    @property
-    def active(self) -> int:
-        """How many runs go on."""
-        return len(self._live)
 
     def emit(self, event: Event) -> None:
         """Take an event of any run (it is a sink)."""
@@ -150,6 +146,37 @@ class RunDesk:
             message = f"run {live.run_id!r} is {live.status} already"
             raise conflict(message, "run_over", retry=False)
         live.cancel_scope.cancel()
+
+    async def delete_session(self, session_id: str) -> Sequence[str]:
+        """Forget a session: its record, its children and what they came to.
+
+        Returns:
+            The ids of what was forgotten: the session's, and those of its children's.
+
+        Raises:
+            ApiError: 404, or 409 when a run goes on in it.
+            SessionError: the record cannot be changed.
+        """
+        swarm = self._runtime.swarming.swarm
+        holder = self._lines.holder(session_id)
+        if holder is not None:
+            raise conflict(self._busy_text(session_id, holder), "session_busy")
+        if swarm.runs_in(session_id):
+            message = f"a child agent is at work in session {session_id!r}; end its parent's run"
+            raise conflict(message, "session_busy")
+        mark = fresh("deletion")  # so that no run begins meanwhile
+        self._lines.enter(session_id, mark)
+        try:
+            if await self._sessions.info(session_id) is None:
+                raise not_found("no such session; GET /api/sessions lists what there is")
+            await swarm.archive_session(session_id)
+            gone = await self._sessions.delete(session_id)
+            for each in gone:
+                await swarm.archive_session(each)
+                self._owners.pop(each, None)
+            return gone
+        finally:
+            self._lines.leave(session_id, mark)
 
     def begin_drain(self) -> None:
         """Take no further runs; those that wait for a client wait no longer."""

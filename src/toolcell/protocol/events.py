@@ -261,6 +261,7 @@ class ChildChanged:
         child_run_id: The child's own run; `child_session_id` is its session.
         state: Where it is now; the last three are ends.
         error: Why it did not complete.
+        gives: What it is to come to: its last words, an object of a schema, or another value.
     """
 
     scope: RunScope
@@ -273,6 +274,7 @@ class ChildChanged:
     label: str | None = None
     phase: str | None = None
     error: str | None = None
+    gives: Literal["text", "object", "value"] = "text"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -38,9 +38,14 @@ class Sessions(Protocol):
         ...
 
     async def events(
-        self, session_id: str, *, after: int = 0, limit: int | None = None
+        self,
+        session_id: str,
+        *,
+        types: Sequence[str] | None = None,
+        after: int = 0,
+        limit: int | None = None,
     ) -> Sequence[Record]:
-        """Return records in order, from behind the record `after`."""
+        """Return records in order, from behind the record `after`; only of `types`, where given."""
         ...
 
     async def tree(self, session_id: str) -> tuple[CallNode, ...]:
@@ -60,6 +65,14 @@ class Sessions(Protocol):
 
         Raises:
             SessionError: there is no such session.
+        """
+        ...
+
+    async def delete(self, session_id: str) -> Sequence[str]:
+        """Forget a session and those of its children; returns the ids of what was forgotten.
+
+        Raises:
+            SessionError: there is no such session, or it cannot be deleted.
         """
         ...
 

@@ -215,14 +215,25 @@ class Database:
             for row in rows
         ]
 
-    def change(self, work: Callable[[sqlite3.Connection], T]) -> T:
+    def change(self, work: Callable[[sqlite3.Connection], T], *, overwrite: bool = False) -> T:
         """Do something in one transaction: all of it or nothing.
+
+        Args:
+            work: What to do.
+            overwrite: Whether what it deletes is overwritten with zeros; the journal is
+                emptied too, unless another connection reads it just now.
 
         Raises:
             SessionError: the file cannot be read or written.
         """
-        with self._errors("write"), self._transaction():
-            return work(self._connection)
+        with self._errors("write"):
+            if overwrite:
+                self._connection.execute("PRAGMA secure_delete = ON")
+            with self._transaction():
+                done = work(self._connection)
+            if overwrite:
+                self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            return done
 
     def close(self) -> None:
         """Close the connection; the last one to close folds the WAL back in."""

@@ -5,7 +5,7 @@ Above: the stores. Below: `projections`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,6 +52,12 @@ def content_keys(records: Sequence[Record]) -> list[str]:
     """Return the keys of the contents that records name, each once."""
     keys = (str(r.data().get("key")) for r in records if r.type == "content_kept")
     return list(dict.fromkeys(keys))
+
+
+def children_of(records: Iterable[Record]) -> list[str]:
+    """Return the sessions of the children that records tell of, each once."""
+    told = (r.data() for r in records if r.type == "child_changed")
+    return list(dict.fromkeys(str(each["child_session_id"]) for each in told))
 
 
 def shown(info: SessionInfo, records: Sequence[Record]) -> dict[str, Any]:

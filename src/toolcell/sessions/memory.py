@@ -12,7 +12,14 @@ from typing import Any
 from toolcell.protocol.events import Event
 from toolcell.protocol.messages import Message
 from toolcell.sessions.contract import MAX_VALUE_BYTES
-from toolcell.sessions.listing import SessionInfo, Trace, content_keys, shown, unknown_session
+from toolcell.sessions.listing import (
+    SessionInfo,
+    Trace,
+    children_of,
+    content_keys,
+    shown,
+    unknown_session,
+)
 from toolcell.sessions.projections import CallNode, call_tree, history
 from toolcell.sessions.records import Record, to_record
 
@@ -24,6 +31,7 @@ class MemorySessions:
         self._limit = max_value_bytes
         self._records: list[Record] = []
         self._contents: dict[str, str] = {}
+        self._last = 0
 
     def emit(self, event: Event) -> None:
         """Take one event."""
@@ -31,7 +39,8 @@ class MemorySessions:
         if record.content is not None:
             kept = self._contents.setdefault(str(record.data().get("key")), record.content)
             record = replace(record, content=kept)
-        self._records.append(replace(record, seq=len(self._records) + 1))
+        self._last += 1
+        self._records.append(replace(record, seq=self._last))
 
     async def flush(self) -> None:
         """Nothing is pending."""
@@ -41,10 +50,16 @@ class MemorySessions:
         return history(self._of(session_id))
 
     async def events(
-        self, session_id: str, *, after: int = 0, limit: int | None = None
+        self,
+        session_id: str,
+        *,
+        types: Sequence[str] | None = None,
+        after: int = 0,
+        limit: int | None = None,
     ) -> Sequence[Record]:
-        """Return records in order, from behind the record `after`."""
-        return tuple(r for r in self._of(session_id) if r.seq > after)[:limit]
+        """Return records in order, from behind the record `after`; only of `types`, where given."""
+        found = (r for r in self._of(session_id) if r.seq > after)
+        return tuple(r for r in found if types is None or r.type in types)[:limit]
 
     async def tree(self, session_id: str) -> tuple[CallNode, ...]:
         """Return the tool calls of a session, nested ones under their parent."""
@@ -75,6 +90,22 @@ class MemorySessions:
             raise unknown_session(session_id)
         contents = {key: self._contents[key] for key in content_keys(records)}
         return Trace(info=_info(records), records=records, contents=contents)
+
+    async def delete(self, session_id: str) -> Sequence[str]:
+        """Forget a session and those of its children; returns the ids of what was forgotten.
+
+        Raises:
+            SessionError: there is no such session.
+        """
+        if not self._of(session_id):
+            raise unknown_session(session_id)
+        gone = [session_id]
+        for each in gone:
+            gone += [one for one in children_of(self._of(each)) if one not in gone]
+        self._records = [r for r in self._records if r.session_id not in gone]
+        kept = content_keys(self._records)
+        self._contents = {key: self._contents[key] for key in kept}
+        return gone
 
     async def show(self, session_id: str) -> dict[str, Any]:
         """Return `{session, transcript, calls}` as plain JSON data.

@@ -25,6 +25,7 @@ from toolcell.protocol.events import CallStarted, CallUpdated, Event
 from toolcell.protocol.messages import Message
 from toolcell.sessions.contract import MAX_VALUE_BYTES
 from toolcell.sessions.database import Database
+from toolcell.sessions.deletion import delete_session
 from toolcell.sessions.listing import SessionInfo, Trace, content_keys, shown, unknown_session
 from toolcell.sessions.projections import CallNode, call_tree, history
 from toolcell.sessions.records import Record, to_record
@@ -158,10 +159,17 @@ class SessionStore:
         return await self._read(lambda db: history(db.read(session_id, types=("message",))))
 
     async def events(
-        self, session_id: str, *, after: int = 0, limit: int | None = None
+        self,
+        session_id: str,
+        *,
+        types: Sequence[str] | None = None,
+        after: int = 0,
+        limit: int | None = None,
     ) -> Sequence[Record]:
-        """Return records in order, from behind the record `after`."""
-        return await self._read(lambda db: db.read(session_id, after=after, limit=limit))
+        """Return records in order, from behind the record `after`; only of `types`, where given."""
+        return await self._read(
+            lambda db: db.read(session_id, types=types, after=after, limit=limit)
+        )
 
     async def tree(self, session_id: str) -> tuple[CallNode, ...]:
         """Return the tool calls of a session, nested ones under their parent (rule 8.3)."""
@@ -193,6 +201,14 @@ class SessionStore:
             return Trace(info=infos[0], records=records, contents=contents)
 
         return await self._read(read)
+
+    async def delete(self, session_id: str) -> Sequence[str]:
+        """Forget a session and those of its children; returns the ids of what was forgotten.
+
+        Raises:
+            SessionError: there is no such session, or it cannot be deleted.
+        """
+        return await self._read(lambda db: delete_session(db, session_id))
 
     async def show(self, session_id: str) -> dict[str, Any]:
         """Return `{session, transcript, calls}` as plain JSON data.

@@ -10,7 +10,8 @@ from typing import Any, Literal
 
 import anyio
 
-from toolcell.swarm.ports import ChildOutcome, ChildTask, EndState
+from toolcell.protocol.scope import RunScope
+from toolcell.swarm.ports import ChildOutcome, ChildTask, EndState, Recalled
 from toolcell.swarm.schedule import Place
 from toolcell.tools.content import MISSING
 
@@ -65,6 +66,32 @@ class Child:
     def untrusted(self) -> bool:
         """Whether what it says is text from the network (rule 4.9)."""
         return self.outcome is not None and self.outcome.untrusted
+
+    @classmethod
+    def recalled(cls, found: Recalled, parent: RunScope) -> Child:
+        """Return a child of another process, as it is on record."""
+        child = cls(
+            task=ChildTask(
+                run_id=found.run_id,
+                session_id=found.session_id,
+                agent_id=found.agent_id,
+                prompt="",
+                parent=parent,
+                depth=1,
+            ),
+            fingerprint="",
+            group_id=found.group_id,
+            label=found.label,
+            phase=found.phase,
+            queued_at=found.queued_at,
+            outcome=found.outcome,
+            started_at=found.started_at,
+            ended_at=found.ended_at,
+        )
+        if found.outcome is not None:
+            child.state = found.outcome.state
+            child.done.set()
+        return child
 
     def failure(self) -> str | None:
         """Return `Swarm agent <runId> <status>: <detail>` of a child that did not complete."""

@@ -7,13 +7,16 @@ Above: the group, the tools. Below: `config.swarm`, `protocol.scope`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from toolcell.config.swarm import SwarmOptions
 from toolcell.protocol.scope import RunScope
 from toolcell.tools.content import MISSING
+
+Gives = Literal["text", "object", "value"]
+"""What a child is to come to: its last words, an object of its schema, or another value."""
 
 EndState = Literal["completed", "failed", "cancelled"]
 Thinking = Literal["off", "minimal", "low", "medium", "high"]
@@ -44,6 +47,13 @@ class ChildTask:
     thinking: Thinking | None = None
     schema: Mapping[str, Any] | None = None
 
+    @property
+    def gives(self) -> Gives:
+        """What it is to come to."""
+        if self.schema is None:
+            return "text"
+        return "object" if self.schema.get("type") == "object" else "value"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChildOutcome:
@@ -64,6 +74,45 @@ class ChildOutcome:
     error: str | None = None
     schema_error: str | None = None
     untrusted: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recalled:
+    """A child that another process ran, as it is on record. Times are Unix seconds.
+
+    Attributes:
+        run_id: Its run; `session_id` is its session.
+        agent_id: The agent it ran as.
+        group_id: Its group.
+        label: What people see; `phase` likewise.
+        gives: What it was to come to.
+        queued_at: When it was asked for; `started_at` and `ended_at` likewise.
+        outcome: What it came to.
+    """
+
+    run_id: str
+    session_id: str
+    agent_id: str
+    group_id: str
+    queued_at: float
+    label: str | None = None
+    phase: str | None = None
+    gives: Gives = "text"
+    started_at: float | None = None
+    ended_at: float | None = None
+    outcome: ChildOutcome | None = None
+
+
+class Recall(Protocol):
+    """Finds children that are no longer in memory."""
+
+    async def find(self, scope: RunScope, run_ids: Collection[str]) -> Sequence[Recalled]:
+        """Return those of the ids that runs of `scope`'s session started, with their outcomes.
+
+        Raises:
+            ToolcellError: the record cannot be read.
+        """
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

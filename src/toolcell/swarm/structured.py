@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from toolcell.protocol.messages import Message
+from toolcell.swarm.ports import Gives
 from toolcell.tools.content import MISSING, TextContent, ToolResult
 from toolcell.tools.tool import SourcedTool, Tool, ToolContext, core_tool
 
@@ -52,6 +53,13 @@ class StructuredOutput:
         if not calls:
             return None
         return next((m.text for m in messages if m.tool_call_id == calls[-1]), None)
+
+
+def given_value(arguments: Any, gives: Gives) -> Any:
+    """Return the value in the arguments of a call that was taken; `MISSING` when none is there."""
+    if not isinstance(arguments, Mapping):
+        return MISSING
+    return dict(arguments) if gives == "object" else arguments.get(_WRAPPED, MISSING)
 
 
 def _in_object(schema: Mapping[str, Any]) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from toolcell.protocol.scope import RunScope
 from toolcell.protocol.sink import Sink
 from toolcell.swarm.child import Child
 from toolcell.swarm.group import Group, group_id
-from toolcell.swarm.ports import ChildOutcome, ChildRunner, ChildTask, SpawnRules
+from toolcell.swarm.ports import ChildOutcome, ChildRunner, ChildTask, Recall, SpawnRules
 from toolcell.swarm.request import SpawnRequest
 
 OFF: Final = "sessions_spawn with collect=true needs tools.swarm.enabled=true."
@@ -59,7 +59,11 @@ class WaitAnswer:
 
 
 class Swarm:
-    """One per runtime."""
+    """One per runtime.
+
+    Attributes:
+        recall: Finds children of earlier processes; None where there is no record.
+    """
 
     def __init__(self, runner: ChildRunner, *, spawner: Spawner, sink: Sink, clock: Clock) -> None:
         self._runner = runner
@@ -69,6 +73,7 @@ class Swarm:
         self._groups: dict[str, Group] = {}
         self._children: dict[str, Child] = {}
         self._ended = 0
+        self.recall: Recall | None = None
         self._changed = anyio.Event()
 
     def rules(self, agent_id: str) -> SpawnRules:
@@ -107,16 +112,21 @@ class Swarm:
     async def wait(self, scope: RunScope, run_ids: Sequence[str], seconds: float) -> WaitAnswer:
         """Return as soon as one of the children is over, or the time is (BEHAVIOURS 378).
 
-        It may be asked again: a child that is over stays so until its group is archived.
+        It may be asked again: a child that is over stays so until its group is archived, and after
+        that as long as it is on record.
+
+        Raises:
+            ToolcellError: the record cannot be read.
         """
         ids = tuple(dict.fromkeys(run_ids))
+        gone = await self._recalled(scope, [each for each in ids if each not in self._children])
         with anyio.move_on_after(max(seconds, 0)):
             while True:
-                answer = self._looked_up(scope, ids)
+                answer = self._looked_up(scope, ids, gone)
                 if answer.completed or not answer.pending:
                     return answer
                 await self._changed.wait()
-        return self._looked_up(scope, ids)
+        return self._looked_up(scope, ids, gone)
 
     def note(self, scope: RunScope, kind: Literal["phase", "log", "run"], text: str) -> None:
         """Tell how the work goes; a phase holds for the children that follow."""
@@ -154,6 +164,10 @@ class Swarm:
         with anyio.CancelScope(shield=True), anyio.move_on_after(_CLOSING_SECONDS):
             for child in live:
                 await child.done.wait()
+
+    def runs_in(self, session_id: str) -> bool:
+        """Whether a child that is not over has this session."""
+        return any(c.live and c.task.session_id == session_id for c in self._children.values())
 
     async def archive_session(self, session_id: str) -> None:
         """End and forget the groups of a session that is over."""
@@ -278,12 +292,21 @@ class Swarm:
         self._changed.set()
         self._changed = anyio.Event()
 
-    def _looked_up(self, scope: RunScope, ids: tuple[str, ...]) -> WaitAnswer:
+    async def _recalled(self, scope: RunScope, ids: Sequence[str]) -> Mapping[str, Child]:
+        """Return children of earlier processes that runs of this session started."""
+        if self.recall is None or not ids:
+            return {}
+        found = await self.recall.find(scope, frozenset(ids))
+        return {each.run_id: Child.recalled(each, scope) for each in found}
+
+    def _looked_up(
+        self, scope: RunScope, ids: tuple[str, ...], gone: Mapping[str, Child]
+    ) -> WaitAnswer:
         completed: list[Child] = []
         pending: list[str] = []
         errors: list[tuple[str, str]] = []
         for run_id in ids:
-            child = self._children.get(run_id)
+            child = self._children.get(run_id) or gone.get(run_id)
             if child is None:
                 errors.append((run_id, "not_found"))
             elif not _owns(scope, child.task.parent):
@@ -292,7 +315,8 @@ class Swarm:
                 pending.append(run_id)
             else:
                 completed.append(child)
-        completed.sort(key=lambda child: child.ended)
+        # Those of earlier processes have no number here, and ended before all others.
+        completed.sort(key=lambda child: (child.ended, child.ended_at or 0.0))
         return WaitAnswer(completed=tuple(completed), pending=tuple(pending), errors=tuple(errors))
 
     def _tell(self, child: Child) -> None:
@@ -310,6 +334,7 @@ class Swarm:
                 label=child.label,
                 phase=child.phase,
                 error=problem,
+                gives=task.gives,
             )
         )
 

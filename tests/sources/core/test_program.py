@@ -9,6 +9,7 @@ import anyio
 import pytest
 
 from tests.sources.core.conftest import call, context
+from toolcell.app.conversation import with_children
 from toolcell.app.host import Host
 from toolcell.app.runtime import Parts, Runtime
 from toolcell.config.parse import parse_config
@@ -224,12 +225,35 @@ def core(runtime, name):
 
 
 async def test_agents_list_shows_every_agent_and_which_one_this_is(runtime):
+    main, boxed = {"id": "main", "model": "p/m"}, {"id": "boxed", "model": "p/small"}
     assert await call(core(runtime, "agents_list"), using=using(agent="boxed")) == {
         "agents": [
-            {"id": "main", "model": "p/m", "sandboxed": False, "current": False},
-            {"id": "boxed", "model": "p/small", "sandboxed": True, "current": True},
+            {**main, "sandboxed": False, "current": False, "spawnable": False},
+            {**boxed, "sandboxed": True, "current": True, "spawnable": False},
         ]
     }
+
+
+async def test_agents_list_says_whom_a_child_may_run_as(root):
+    """BEHAVIOURS 378, docs/swarm.md: the same agents that sessions_spawn takes, and no others."""
+    entries = {
+        "helper": {},
+        "boss": {"subagents": {"allowAgents": ["helper"]}},
+        "off": {"tools": {"swarm": {"enabled": False}}},
+    }
+    config = parse_config({"agents": {"entries": entries}, "tools": {"swarm": {"enabled": True}}})
+    made = Runtime(config, Parts(workspace=root, load_plugins=False), Host())
+    assert spawnable(await call(core(made, "agents_list"), using=using())) == []
+    with_children(made)
+    for agent, allowed in (("boss", ["helper", "boss"]), ("main", ["main"]), ("off", [])):
+        told = await call(core(made, "agents_list"), using=using(agent=agent))
+        assert spawnable(told) == allowed
+        if allowed:
+            assert allowed == list(made.swarming.swarm.rules(agent).allowed)
+
+
+def spawnable(told):
+    return [each["id"] for each in told["agents"] if each["spawnable"]]
 
 
 async def test_openclaw_tells_its_owner_how_it_stands(runtime):

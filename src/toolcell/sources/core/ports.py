@@ -89,6 +89,10 @@ def _no_agents() -> Sequence[AgentInfo]:
     return ()
 
 
+def _nobody(_scope: RunScope) -> Sequence[str]:
+    return ()
+
+
 @dataclass(slots=True, kw_only=True)
 class CorePorts:
     """What the program lends its core tools. `sender` may be named after the tools are made.
@@ -96,6 +100,7 @@ class CorePorts:
     Attributes:
         sessions: The record; None for no session tools.
         agents: Every configured agent.
+        may_start: The agents that children of a run may run as.
         sender: Begins runs; None when nobody can.
         own: Tells of this process; None for no `openclaw` tool.
         expected: Where turns of conversations wait for replies that come in; None when none can.
@@ -103,6 +108,7 @@ class CorePorts:
 
     sessions: Sessions | None = None
     agents: Callable[[], Sequence[AgentInfo]] = _no_agents
+    may_start: Callable[[RunScope], Sequence[str]] = _nobody
     sender: SessionSender | None = None
     own: Self | None = None
     expected: ExpectedReplies | None = None

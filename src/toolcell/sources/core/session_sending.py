@@ -42,6 +42,7 @@ AGENTS_OUTPUT: Final = closed(
                     "model": nullable("string"),
                     "sandboxed": BOOLEAN,
                     "current": BOOLEAN,
+                    "spawnable": BOOLEAN,
                 }
             )
         )
@@ -94,12 +95,14 @@ def agents_list_tool(ports: CorePorts) -> Tool:
     """Return the `agents_list` tool."""
 
     async def execute(_arguments: NoArguments, context: ToolContext) -> ToolResult:
+        may_start = ports.may_start(context.scope)
         agents = [
             {
                 "id": each.id,
                 "model": each.model,
                 "sandboxed": each.sandboxed,
                 "current": each.id == context.scope.agent_id,
+                "spawnable": each.id in may_start,
             }
             for each in ports.agents()
         ]
@@ -109,7 +112,10 @@ def agents_list_tool(ports: CorePorts) -> Tool:
     return build_tool(
         name="agents_list",
         label="Agents",
-        description="List the configured agents: their models, and which one this is.",
+        description=(
+            "List the configured agents: their models, which one this is, and which ones a child "
+            "agent may run as."
+        ),
         parameters=NoArguments,
         output_schema=AGENTS_OUTPUT,
         execute=execute,
