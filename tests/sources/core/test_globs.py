@@ -10,7 +10,7 @@ import pytest
 from toolcell.base.clock import SYSTEM_CLOCK
 from toolcell.errors import CallError
 from toolcell.sources.core.globs import Glob
-from toolcell.sources.core.ignore import IgnoreFile
+from toolcell.sources.core.ignore import IgnoreFile, kept
 
 
 @pytest.mark.parametrize(
@@ -94,27 +94,34 @@ PATHS = [
 def test_ignore_rules_agree_with_git(tmp_path):
     subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
     (tmp_path / ".gitignore").write_text(RULES)
-    file = IgnoreFile("", RULES)
     for path, is_directory in PATHS:
-        name = path.rsplit("/", 1)[-1]
         shown = f"{path}/" if is_directory else path
         git = subprocess.run(
             ["git", "-C", str(tmp_path), "check-ignore", "-q", "--no-index", shown], check=False
         )
-        ours = file.decide(name, path, is_directory=is_directory) is True
+        ours = passed_over(RULES, path, directories=is_directory)
         assert ours == (git.returncode == 0), (path, is_directory)
 
 
-def test_rules_without_take_backs_use_the_quick_way_and_agree():
-    quick = IgnoreFile("", "dist\n*.pyc\n")
-    assert quick.decide("dist", "x/dist", is_directory=False) is True
-    assert quick.decide("a.pyc", "a.pyc", is_directory=False) is True
-    assert quick.decide("a.py", "a.py", is_directory=False) is None
+def passed_over(rules: str, path: str, *, directories: bool = False) -> bool:
+    above, slash, name = path.rpartition("/")
+    chain = (IgnoreFile("", rules),)
+    return kept(chain, above + slash, [name], directories=directories) == []
+
+
+def test_ignore_files_above_the_start_and_deeper_ones_count_in_their_order():
+    above = IgnoreFile("", "/sub/start/x.txt\n*.log\n", way="sub/start/")
+    deeper = IgnoreFile("in/", "!keep.log\n/own\n")
+    assert kept((above,), "", ["a.log", "x.txt", "y.txt"]) == ["y.txt"]
+    assert kept((above,), "in/", ["x.txt"]) == ["x.txt"]
+    names = ["a.log", "keep.log", "own"]
+    assert kept((above, deeper), "in/", names) == ["keep.log"]
+    assert kept((above, deeper), "in/below/", ["keep.log", "own"]) == ["keep.log", "own"]
 
 
 def test_a_hostile_ignore_file_is_quick():
     started = SYSTEM_CLOCK.monotonic()
-    file = IgnoreFile("", "\n".join(["*a" * 60 + "b", "a/**/" * 30 + "x", "[[[", "\\"] * 50))
+    rules = "\n".join(["*a" * 60 + "b", "a/**/" * 30 + "x", "[[[", "\\"] * 50)
     for _ in range(20):
-        file.decide("a" * 255, "a/" * 60 + "a" * 255, is_directory=False)
+        assert not passed_over(rules, "a/" * 60 + "a" * 255)
     assert SYSTEM_CLOCK.monotonic() - started < 5

@@ -71,6 +71,7 @@ def find_tool(workspace: WorkspaceRoots) -> Tool:
 def _find(workspace: WorkspaceRoots, arguments: FindArguments, stop: Stop) -> ToolResult:
     options = WalkOptions(
         glob=Glob(arguments.pattern, ignore_case=arguments.ignore_case),
+        kind=None if arguments.type == "any" else arguments.type,
         hidden=arguments.hidden,
         gitignore=arguments.gitignore,
         max_depth=arguments.max_depth,
@@ -80,13 +81,12 @@ def _find(workspace: WorkspaceRoots, arguments: FindArguments, stop: Stop) -> To
     with workspace.directory(arguments.path) as start:
         walk = Walk(workspace, start, options, stop)
         prefix = "" if start.shown == "." else f"{start.shown}/"
-        for entry in walk:
-            if arguments.type not in {"any", entry.kind}:
-                continue
-            if len(paths) >= arguments.limit:
+        for run in walk:
+            paths += [f"{prefix}{path}" for path in run.paths] if prefix else run.paths
+            if len(paths) > arguments.limit:
+                del paths[arguments.limit :]
                 full = True
                 break
-            paths.append(prefix + entry.path)
     truncated = full or walk.tally.cut_short
     details = {"paths": paths, "truncated": truncated, "unreadable": walk.tally.unreadable}
     lines = [*paths, "[more were found; narrow the pattern]"] if truncated else paths

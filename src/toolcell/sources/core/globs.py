@@ -12,12 +12,18 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Final
+from operator import methodcaller
+from typing import Final, TypeAlias
 
 from toolcell.sources.core.work import refused
 
 MAX_PATTERN: Final = 1024
 MAX_ALTERNATIVES: Final = 64
+_MAX_TESTS: Final = 1_000
+_SPECIAL: Final = frozenset("*?[\\")
+
+NameTest: TypeAlias = Callable[[str], object]
+"""Whether a name matches: what it gives is true or false."""
 
 
 def segment_regex(segment: str) -> str:
@@ -75,9 +81,12 @@ def _char_class(segment: str, index: int) -> tuple[str, int]:
 
 
 @lru_cache(maxsize=512)
-def _segment(segment: str, flags: int) -> Callable[[str], object]:
-    if not any(char in segment for char in "*?[\\") and not flags:
-        return segment.__eq__
+def _segment(segment: str, flags: int) -> NameTest:
+    if not flags:
+        if not _SPECIAL.intersection(segment):
+            return segment.__eq__
+        if segment[0] == "*" and not _SPECIAL.intersection(segment[1:]):
+            return methodcaller("endswith", segment[1:])
     return re.compile(segment_regex(segment), re.DOTALL | flags).fullmatch
 
 
@@ -94,6 +103,7 @@ class Glob:
             raise refused(msg)
         flags = int(re.IGNORECASE) if ignore_case else 0
         self._programs = [_program(each, flags) for each in _alternatives(pattern)]
+        self._tests: dict[tuple[int, ...], NameTest | None] = {}
 
     def start(self) -> tuple[int, ...]:
         """Return the state before any segment: for each alternative a bit set of positions."""
@@ -113,6 +123,27 @@ class Glob:
             for program, positions in zip(self._programs, state, strict=True)
         )
 
+    def last(self, state: tuple[int, ...]) -> NameTest | None:
+        """Return whether a name that ends the path is accepted; None when none is.
+
+        Gives the same as `step` and `accepts`. Most entries of a tree are files, which lead no
+        further, so that this is the one test they need.
+        """
+        try:
+            return self._tests[state]
+        except KeyError:
+            pass
+        if len(self._tests) >= _MAX_TESTS:
+            self._tests.clear()
+        tests = [
+            test
+            for program, positions in zip(self._programs, state, strict=True)
+            if program and positions >> len(program) - 1 & 1 and (test := program[-1])
+        ]
+        found = _any_of(tests) if tests else None
+        self._tests[state] = found
+        return found
+
     def matches(self, path: str) -> bool:
         """Whether a whole path matches; for single paths and tests."""
         state = self.start()
@@ -121,8 +152,14 @@ class Glob:
         return self.accepts(state)
 
 
-_Program = tuple[Callable[[str], object] | None, ...]
-"""One test for each segment; None stands for `**`."""
+_Program: TypeAlias = tuple[NameTest | None, ...]
+"""One test for each segment; None stands for `**`, which is never the last one."""
+
+
+def _any_of(tests: list[NameTest]) -> NameTest:
+    if len(tests) == 1:
+        return tests[0]
+    return lambda name: any(test(name) for test in tests)
 
 
 def _program(pattern: str, flags: int) -> _Program:

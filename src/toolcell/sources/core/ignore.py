@@ -8,7 +8,9 @@ means directories only, a slash elsewhere anchors to the file's own directory.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Final
 
 from toolcell.sources.core.globs import segment_regex
@@ -16,71 +18,132 @@ from toolcell.sources.core.globs import segment_regex
 MAX_FILE_BYTES: Final = 256 * 1024
 MAX_RULES: Final = 5_000
 _MAX_DEEP_STARS: Final = 4
+_SIGNS: Final = frozenset("*?[\\")
 
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
+    """One line: a plain text as `build` or `/dist`, the ending of `*.log`, or a regex."""
+
     negated: bool
     only_directories: bool
     anchored: bool
-    matches: re.Pattern[str]
+    text: str | None = None
+    ending: str | None = None
+    pattern: re.Pattern[str] | None = None
+
+
+class _Group:
+    """Rules next to one another that say the same, so that their order has no meaning.
+
+    What names things without a sign is a look into a set, `*.log` an ending; a regex is the rest.
+    """
+
+    __slots__ = ("_directories", "_endings", "_files", "_patterns", "negated")
+
+    def __init__(self, rules: Sequence[_Rule]) -> None:
+        self.negated = rules[0].negated
+        self._files = _Plain([each for each in rules if not each.only_directories])
+        self._directories = _Plain(rules)
+        self._endings = tuple({each.ending for each in rules if each.ending is not None})
+        self._patterns = [
+            (each.pattern, each.anchored, each.only_directories)
+            for each in rules
+            if each.pattern is not None
+        ]
+
+    def named(self, names: list[str], place: str, *, directories: bool) -> list[str]:
+        """Return the entries of a directory that one of the rules is about.
+
+        Args:
+            names: Their names.
+            place: The path of their directory below that of the ignore file, `""` or `a/b/`.
+            directories: Whether they are directories.
+        """
+        plain = self._directories if directories else self._files
+        anywhere, endings = plain.names, self._endings
+        found = [name for name in names if name in anywhere or name.endswith(endings)]
+        here = plain.paths.get(place)
+        if here:
+            found += [name for name in names if name in here]
+        for pattern, anchored, only_directories in self._patterns:
+            if only_directories and not directories:
+                continue
+            before = place if anchored else ""
+            found += [name for name in names if pattern.fullmatch(before + name)]
+        return found
+
+
+class _Plain:
+    """Rules without a sign: names that count anywhere, and names by the path before them."""
+
+    __slots__ = ("names", "paths")
+
+    def __init__(self, rules: Sequence[_Rule]) -> None:
+        self.names = {each.text for each in rules if each.text is not None and not each.anchored}
+        self.paths: dict[str, set[str]] = {}
+        for each in rules:
+            if each.text is not None and each.anchored:
+                above, slash, name = each.text.rpartition("/")
+                self.paths.setdefault(above + slash, set()).add(name)
 
 
 class IgnoreFile:
-    """The rules of one `.gitignore`; `prefix` is the path of its directory, `""` or `a/b/`."""
+    """The rules of one `.gitignore`.
 
-    __slots__ = ("_literal", "_plain", "_rules", "prefix")
+    Attributes:
+        groups: What it says; the first one that is about an entry counts.
+    """
 
-    def __init__(self, prefix: str, text: str) -> None:
-        self.prefix = prefix
-        rules = [_read(line) for line in text.splitlines()[:MAX_RULES]]
-        self._rules = [each for each in reversed(rules) if each is not None]
-        self._literal = _literal_names(text) if not any(r.negated for r in self._rules) else None
-        if self._literal is not None:
-            names, rest = self._literal
-            self._plain = names
-            self._rules = [each for each in (_read(line) for line in rest) if each is not None]
-        else:
-            self._plain = frozenset()
+    __slots__ = ("_prefix", "_way", "groups")
 
-    def decide(self, name: str, path: str, *, is_directory: bool) -> bool | None:
-        """Return True to pass over an entry, False to keep it, None to leave it to files above.
+    def __init__(self, prefix: str, text: str, *, way: str = "") -> None:
+        """Read the rules.
 
         Args:
-            name: The entry's own name.
-            path: Its path below the directory of this file.
-            is_directory: Whether it is a directory.
+            prefix: The path of its directory below the start of the walk, `""` or `a/b/`.
+            text: What it says.
+            way: The path from its directory to the start, when it lies above.
         """
-        if name in self._plain:
-            return True
-        for rule in self._rules:
-            if rule.only_directories and not is_directory:
-                continue
-            if rule.matches.fullmatch(path if rule.anchored else name):
-                return not rule.negated
-        return None
+        self._prefix = len(prefix)
+        self._way = way
+        lines = [_read(line) for line in text.split("\n")[:MAX_RULES]]
+        rules = [each for each in reversed(lines) if each is not None]
+        self.groups = [
+            _Group(list(group)) for _, group in groupby(rules, key=lambda each: each.negated)
+        ]
+
+    def place(self, prefix: str) -> str:
+        """Return the path of a directory of the walk below that of this file."""
+        return self._way + prefix[self._prefix :]
 
 
-def is_ignored(chain: tuple[IgnoreFile, ...], name: str, path: str, *, is_directory: bool) -> bool:
-    """Return whether an entry is passed over; `chain` goes from the root down."""
+def kept(
+    chain: Sequence[IgnoreFile], prefix: str, names: list[str], *, directories: bool = False
+) -> list[str]:
+    """Return the entries of a directory that are not passed over.
+
+    Args:
+        chain: The ignore files that count there, from the root down.
+        prefix: The path of the directory below the start of the walk, `""` or `a/b/`.
+        names: The names of the entries.
+        directories: Whether they are directories.
+    """
+    if not names:
+        return names
+    ignored: set[str] = set()
+    open_names = names
     for file in reversed(chain):
-        decision = file.decide(name, path[len(file.prefix) :], is_directory=is_directory)
-        if decision is not None:
-            return decision
-    return False
-
-
-def _literal_names(text: str) -> tuple[frozenset[str], list[str]]:
-    """Part plain names, which a set answers, from lines that need a regex. No line is negated."""
-    names: set[str] = set()
-    rest: list[str] = []
-    for line in text.splitlines()[:MAX_RULES]:
-        bare = line.rstrip()
-        if bare and not any(char in bare for char in "*?[\\/#! "):
-            names.add(bare)
-        else:
-            rest.append(line)
-    return frozenset(names), rest
+        place = file.place(prefix)
+        for group in file.groups:
+            named = group.named(open_names, place, directories=directories)
+            if not named:
+                continue
+            decided = set(named)
+            if not group.negated:
+                ignored |= decided
+            open_names = [name for name in open_names if name not in decided]
+    return [name for name in names if name not in ignored] if ignored else names
 
 
 def _read(line: str) -> _Rule | None:
@@ -98,11 +161,15 @@ def _read(line: str) -> _Rule | None:
     segments = [each for each in text.split("/") if each]
     if not segments or segments.count("**") > _MAX_DEEP_STARS:
         return None
+    if not _SIGNS.intersection(text):
+        return _Rule(negated, only_directories, anchored, text="/".join(segments))
+    if text[0] == "*" and not (anchored or only_directories or _SIGNS.intersection(text[1:])):
+        return _Rule(negated, only_directories, anchored, ending=text[1:])
     try:
         pattern = re.compile(_path_regex(segments), re.DOTALL)
     except (re.error, RecursionError, OverflowError):
         return None
-    return _Rule(negated, only_directories, anchored, pattern)
+    return _Rule(negated, only_directories, anchored, pattern=pattern)
 
 
 def _path_regex(segments: list[str]) -> str:
