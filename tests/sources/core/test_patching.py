@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import shutil
 import subprocess
 from pathlib import Path
@@ -215,3 +216,43 @@ async def test_its_contract_is_a_complete_hint(patch):
         "{ added: Array<string>; deleted: Array<string>; modified: Array<string> }"
     )
     assert not patch.replay_safe
+
+
+async def test_a_patch_that_fails_leaves_no_directory_behind(patch, root, monkeypatch):
+    """All of it happens, or nothing: nor are the directories above an added file left."""
+
+    def full(_self: Place, _data: bytes) -> str:
+        raise OSError(errno.ENOSPC, "full")
+
+    text = (
+        "*** Begin Patch\n*** Add File: new/deep/x.txt\n+x\n"
+        "*** Add File: sub/other/y.txt\n+y\n*** End Patch"
+    )
+    before = sorted(root.rglob("*"))
+    with monkeypatch.context() as patched:
+        patched.setattr(Place, "stage", full)
+        with pytest.raises(CallError, match="the disk is full"):
+            await call(patch, patch=text)
+    assert sorted(root.rglob("*")) == before
+    twice = text.replace("sub/other/y.txt", "new/deep/x.txt")
+    with pytest.raises(CallError, match="twice"):
+        await call(patch, patch=twice)
+    below_a_file = text.replace("sub/other/y.txt", "sub/b.py/y.txt")
+    with pytest.raises(CallError, match="is a file, not a directory"):
+        await call(patch, patch=below_a_file)
+    assert sorted(root.rglob("*")) == before
+    assert (await call(patch, patch=text))["added"] == ["new/deep/x.txt", "sub/other/y.txt"]
+
+
+async def test_a_failing_patch_keeps_directories_that_others_use_meanwhile(
+    patch, root, monkeypatch
+):
+    def used(_self: Place, _data: bytes) -> str:
+        (root / "new" / "theirs.txt").write_text("theirs")
+        raise OSError(errno.ENOSPC, "full")
+
+    monkeypatch.setattr(Place, "stage", used)
+    text = "*** Begin Patch\n*** Add File: new/deep/x.txt\n+x\n*** End Patch"
+    with pytest.raises(CallError):
+        await call(patch, patch=text)
+    assert [each.name for each in (root / "new").iterdir()] == ["theirs.txt"]

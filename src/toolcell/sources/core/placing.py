@@ -15,7 +15,7 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Self
 
 from toolcell.sources.core.work import failed, refused
 from toolcell.sources.core.workspace import Descent, NotFoundError, WorkspaceRoots, translated
@@ -135,6 +135,8 @@ class Place:
 def placed(workspace: WorkspaceRoots, path: str, *, make_parents: bool) -> Iterator[Place]:
     """Find where a file is, or would be, and close its directory afterwards.
 
+    Directories that were made on the way are removed again when the work fails.
+
     Raises:
         NotFoundError: a directory on the way does not exist, and is not to be made.
         CallError: it leads out of the workspace, or something else than a file is there.
@@ -142,18 +144,52 @@ def placed(workspace: WorkspaceRoots, path: str, *, make_parents: bool) -> Itera
     if path.rstrip("./") == "" or path.endswith(("/", "/.", "/..")):
         message = f"path {path!r} names a directory; name a file."
         raise refused(message)
-    descent = workspace.descent(path)
-    try:
+    with _Parents(make=make_parents) as parents:
+        descent = workspace.descent(path)
         try:
-            place = _descended(descent, path, make_parents=make_parents)
+            place = _descended(descent, path, parents)
         except OSError as error:
             raise _told(path, error) from None
-    finally:
-        descent.close()
-    try:
-        yield place
-    finally:
-        os.close(place.fd)
+        finally:
+            descent.close()
+        try:
+            yield place
+        finally:
+            os.close(place.fd)
+
+
+class _Parents:
+    """The directories made on the way to a place. Left with an error, it removes them again."""
+
+    def __init__(self, *, make: bool) -> None:
+        self._make = make
+        self._made: list[tuple[int, str]] = []
+
+    def add(self, name: str, directory: int, path: str) -> None:
+        """Make a directory.
+
+        Raises:
+            NotFoundError: directories are not to be made.
+        """
+        if not self._make:
+            message = f"{path!r} does not exist."
+            raise NotFoundError(message, code="tool_error", effect="none")
+        try:
+            os.mkdir(name, dir_fd=directory)
+        except FileExistsError:
+            return
+        self._made.append((os.dup(directory), name))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
+        while self._made:
+            directory, name = self._made.pop()
+            if error is not None:
+                with suppress(OSError):  # not empty: somebody else uses it already
+                    os.rmdir(name, dir_fd=directory)
+            os.close(directory)
 
 
 @contextmanager
@@ -178,7 +214,7 @@ def changed(path: str) -> Exception:
     return failed(f"{path!r} was changed by somebody else meanwhile; read it and try again.")
 
 
-def _descended(descent: Descent, path: str, *, make_parents: bool) -> Place:
+def _descended(descent: Descent, path: str, parents: _Parents) -> Place:
     retries = 0
     while (part := descent.next_part()) is not None:
         if part == "..":
@@ -191,11 +227,7 @@ def _descended(descent: Descent, path: str, *, make_parents: bool) -> Place:
         if descent.at_last and (info is None or not stat.S_ISDIR(info.st_mode)):
             return _place(descent, path, part, info)
         if info is None:
-            if not make_parents:
-                message = f"{path!r} does not exist."
-                raise NotFoundError(message, code="tool_error", effect="none")
-            with suppress(FileExistsError):
-                os.mkdir(part, dir_fd=descent.here)
+            parents.add(part, descent.here, path)
         elif not stat.S_ISDIR(info.st_mode):
             message = f"{path!r}: {part!r} is a file, not a directory."
             raise failed(message)
