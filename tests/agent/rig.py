@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import anyio
 
-from toolcell.agent.contract import AgentPorts, RunLimits, RunRequest
+from toolcell.agent.contract import AgentPorts, RunLimits, RunRequest, no_fallback
 from toolcell.agent.gate_calls import gate_calls
 from toolcell.agent.loop import run_agent
 from toolcell.calls.gate import Gate
@@ -49,6 +49,7 @@ class Rig:
     limits: RunLimits = field(default_factory=RunLimits)
     sessions: object = field(default_factory=MemorySessions)
     hooks: object = None
+    fallback: object = no_fallback
 
     def __post_init__(self):
         self.provider = ScriptedProvider(self.steps)
@@ -64,6 +65,7 @@ class Rig:
             provider=provider or self.provider,
             plan=self.planned,
             call_tool=gate_calls(self.gate, where),
+            fallback=self.fallback,
             sink=self.sessions,
         )
         request = RunRequest(scope=where, model="m", prompt=prompt, history=history, **more)

@@ -122,7 +122,10 @@ async def test_text_blocks_come_before_details_and_images_are_named():
     tools = [tool("mixed", mixed), tool("silent", silent)]
     rig = Rig([[tool_call("mixed", {}), tool_call("silent", {})], "ok"], tools=tools)
     await rig.run()
-    assert rig.sent()[-2]["content"] == "one\n[image image/png, 3 bytes, not shown]\ntwo"
+    assert (
+        rig.sent()[-2]["content"]
+        == "one\n[image image/png, 3 bytes, not shown: it is no PNG, JPEG, GIF or WebP image]\ntwo"
+    )
     assert rig.sent()[-1]["content"] == "(no output)"
 
 

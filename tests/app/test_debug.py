@@ -5,13 +5,15 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from tests.pictures import png, text
 from toolcell.app.conversation import Turn, converse
-from toolcell.app.debug import MAX_SNAPSHOT_BYTES
+from toolcell.app.debug import MAX_SNAPSHOT_BYTES, _without_images
 from toolcell.app.host import Host
 from toolcell.app.runtime import Parts, Runtime
 from toolcell.config.env import DebugSwitches, debug_switches
 from toolcell.config.parse import parse_config
 from toolcell.errors import ConfigError
+from toolcell.protocol.messages import ImagePart
 from toolcell.providers.scripted import tool_call
 from toolcell.sessions.memory import MemorySessions
 from toolcell.testing.openai_server import openai_server
@@ -37,13 +39,13 @@ def debugging(monkeypatch, capsys):
         monkeypatch.delenv(f"OPENCLAW_DEBUG_{name}", raising=False)
 
     @asynccontextmanager
-    async def running(steps, *, prompt="go", hosted=None, **variables):
+    async def running(steps, *, prompt="go", hosted=None, images=(), **variables):
         for name, value in variables.items():
             monkeypatch.setenv(f"OPENCLAW_DEBUG_{name}", value)
         async with openai_server(ScriptedModel(steps)) as server:
             provider = {"baseUrl": server.base_url, "apiKey": CANARY}
-            if hosted:
-                provider["models"] = [{"id": "m", "options": hosted}]
+            row = {"id": "m", "options": hosted or {}, "input": ["text", "image"]}
+            provider["models"] = [row] if hosted or images else []
             config = parse_config(
                 {
                     "models": {"providers": {"v": provider}},
@@ -54,7 +56,7 @@ def debugging(monkeypatch, capsys):
             runtime = Runtime(config, Parts(tools=[look_up], load_plugins=False), Host())
             await runtime.start()
             scope = runtime.scope()
-            turn = Turn(scope=scope, prompt=prompt)
+            turn = Turn(scope=scope, prompt=prompt, images=images)
             result = await converse(runtime, MemorySessions(), turn, on_text=lambda _: None)
             await runtime.aclose()
         lines = capsys.readouterr().err.splitlines()
@@ -151,3 +153,22 @@ async def test_switches_are_read_from_the_environment():
             "OPENCLAW_DEBUG_SSE": "peek",
         }
     ) == DebugSwitches(code_mode=True, payload="full-redacted", sse="peek")
+
+
+async def test_a_payload_has_images_by_their_length(debugging):
+    """rule 12.1: the lines are for people, and the bound is spent on what they can read."""
+    data = text(png(extra=bytes(200_000)))
+    seen = (ImagePart(data, "image/png"),)
+    async with debugging(["ok"], images=seen, MODEL_PAYLOAD="full-redacted") as (_, lines):
+        (line,) = [each for each in lines if "model.payload" in each]
+    assert f'"url":"data:image/png;base64,<{len(data)} chars>"' in line
+    assert len(line) < 5000
+    assert '"text":"go"' in line
+
+
+def test_images_of_the_anthropic_wire_are_told_by_their_length_too():
+    source = {"type": "base64", "media_type": "image/png", "data": "QUJD" * 100}
+    body = {"messages": [{"content": [{"type": "image", "source": source}]}], "model": "m"}
+    shown = _without_images(body)
+    assert shown["messages"][0]["content"][0]["source"]["data"] == "<400 chars>"
+    assert shown["model"] == "m"

@@ -169,7 +169,10 @@ async def test_an_answer_that_was_cut_says_so(tmp_path):
     [
         ({"input": []}, "messages"),
         ({"input": [{"type": "item_reference", "id": "x"}]}, "input[0]"),
-        ({"input": [{"role": "user", "content": [{"type": "input_image"}]}]}, "input[0].content"),
+        (
+            {"input": [{"role": "user", "content": [{"type": "input_image"}]}]},
+            "input[0].content[0].image_url",
+        ),
         ({"input": "x", "background": True}, "background"),
         ({"input": "x", "tools": [{"type": "web_search", "name": "x"}]}, "tools[0].type"),
         ({"input": "x", "tool_choice": {"type": "function", "name": "f"}}, "tool_choice"),

@@ -27,7 +27,16 @@ GIVEN = {
                 "text": {"format": {"type": "json_schema", "name": "f", "schema": {}}},
             },
         ),
-        ("anthropic", {"temperature": 0.5, "max_tokens": 9, "stop_sequences": ["END"]}),
+        (
+            "anthropic",
+            {
+                "temperature": 0.5,
+                "max_tokens": 9,
+                "stop_sequences": ["END"],
+                "thinking": {"type": "adaptive"},
+                "output_config": {"effort": "low"},
+            },
+        ),
     ],
 )
 def test_each_wire_gets_its_own_words(api, expected):

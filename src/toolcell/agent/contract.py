@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias
 
 from toolcell.base.clock import SYSTEM_CLOCK, Clock
 from toolcell.errors import ProviderError, ToolcellError
-from toolcell.protocol.messages import Message, Usage
+from toolcell.protocol.messages import ImagePart, Message, Usage
 from toolcell.protocol.scope import RunScope
 from toolcell.protocol.sink import NullSink, Sink
 from toolcell.providers.contract import Provider
@@ -36,6 +36,7 @@ class Route:
         call_tool: The way to the gate.
         provider_id: The provider's id in config, for the record.
         options: Further keys of the model request.
+        takes_images: Whether the model sees images; else it reads a note in their place.
     """
 
     provider: Provider
@@ -44,12 +45,19 @@ class Route:
     call_tool: CallTool
     provider_id: str | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
+    takes_images: bool = False
 
     def taken(self, ports: AgentPorts, request: RunRequest) -> tuple[AgentPorts, RunRequest]:
         """Return the ports and the request of a run that goes on this way."""
         return (
             replace(ports, provider=self.provider, plan=self.plan, call_tool=self.call_tool),
-            replace(request, model=self.model, options=self.options, provider_id=self.provider_id),
+            replace(
+                request,
+                model=self.model,
+                options=self.options,
+                provider_id=self.provider_id,
+                takes_images=self.takes_images,
+            ),
         )
 
 
@@ -95,6 +103,8 @@ class RunRequest:
         system: The configured system prompt; sent first, never recorded.
         options: Further keys of the model request, such as `temperature`.
         provider_id: The provider's id in config, for the record.
+        images: What the user shows with the prompt.
+        takes_images: Whether the model sees images; else it reads a note in their place.
     """
 
     scope: RunScope
@@ -104,6 +114,8 @@ class RunRequest:
     system: str | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
     provider_id: str | None = None
+    images: tuple[ImagePart, ...] = ()
+    takes_images: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

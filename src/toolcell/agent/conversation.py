@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from toolcell.base.identifiers import fresh
-from toolcell.protocol.messages import Message, ToolCall
+from toolcell.protocol.messages import ImagePart, Message, ToolCall
 
 INTERRUPTED = "the call was interrupted; whether it had an effect is not known"
 ABORTED = "the run was aborted before this call was over; it may have had an effect"
@@ -52,6 +52,8 @@ def with_own_ids(calls: Sequence[ToolCall], taken: set[str]) -> tuple[ToolCall, 
     return tuple(out)
 
 
-def answer(call_id: str, text: str, *, is_error: bool) -> Message:
+def answer(
+    call_id: str, text: str, *, is_error: bool, images: tuple[ImagePart, ...] = ()
+) -> Message:
     """Return the message that answers a call."""
-    return Message(role="tool", text=text, tool_call_id=call_id, is_error=is_error)
+    return Message(role="tool", text=text, tool_call_id=call_id, is_error=is_error, images=images)

@@ -12,7 +12,7 @@ import anyio
 
 from toolcell.agent.contract import CallTool, RunLimits
 from toolcell.agent.conversation import ABORTED, answer
-from toolcell.agent.result_text import bounded_text, outside_text, result_text
+from toolcell.agent.result_text import bounded_text, outside_text, result_parts
 from toolcell.base.jsontext import dumps, loads
 from toolcell.errors import CallError
 from toolcell.protocol.messages import Message, ToolCall
@@ -83,8 +83,8 @@ class Dispatch:
         except CallError as error:
             worded = outside_text if error.untrusted else bounded_text
             return answer(call_id, worded(error.message, limit), is_error=True)
-        text = result_text(result, limit=None if own else limit)
-        return answer(call_id, text, is_error=result.is_error)
+        text, images = result_parts(result, limit=None if own else limit)
+        return answer(call_id, text, is_error=result.is_error, images=images)
 
     def _refuse(self, index: int, text: str) -> None:
         self.answers[index] = answer(self._calls[index].id, text, is_error=True)

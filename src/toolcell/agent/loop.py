@@ -17,6 +17,7 @@ import anyio
 from toolcell.agent.contract import AgentPorts, RunLimits, RunRequest, RunResult
 from toolcell.agent.conversation import with_own_ids, with_pairs
 from toolcell.agent.dispatch import Dispatch
+from toolcell.agent.seeing import seen
 from toolcell.agent.showing import Shown
 from toolcell.agent.states import Act, Done, Prepare, State, Turn
 from toolcell.errors import ProviderError, ToolcellError
@@ -79,7 +80,8 @@ class AgentRun:
         self._ports.sink.emit(started)
         try:
             if self._request.prompt is not None:
-                self._add(Message(role="user", text=self._request.prompt))
+                said, images = self._request.prompt, self._request.images
+                self._add(Message(role="user", text=said, images=images))
             result = await self._drive()
         except ToolcellError as error:
             self._end("failed", error.message)
@@ -117,9 +119,14 @@ class AgentRun:
         prompt = "\n\n".join(filter(None, (self._request.system, plan.prompt))) or None
         self._shown.tell(prompt, plan.definitions)
         system = (Message(role="system", text=prompt),) if prompt else ()
+        talk = seen(
+            (*self._history, *self._added),
+            model=self._request.model,
+            takes_images=self._request.takes_images,
+        )
         request = ModelRequest(
             model=self._request.model,
-            messages=(*system, *self._history, *self._added),
+            messages=(*system, *talk),
             tools=plan.definitions,
             options=self._request.options,
         )

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
-from toolcell.agent.contract import AgentPorts, RunLimits, RunRequest, RunResult
+from toolcell.agent.contract import AgentPorts, Route, RunLimits, RunRequest, RunResult
 from toolcell.agent.loop import run_agent
 from toolcell.app.children import INSTRUCTIONS, ChildTurn
 from toolcell.app.routes import NO_EXTRAS, Routes, RunExtras
@@ -18,7 +18,7 @@ from toolcell.app.sending import DirectSender
 from toolcell.app.settings import max_turns_of
 from toolcell.config.resolve import agent_setting
 from toolcell.errors import ConfigError
-from toolcell.protocol.messages import Message
+from toolcell.protocol.messages import ImagePart, Message
 from toolcell.protocol.scope import RunScope
 from toolcell.sessions.contract import Sessions
 
@@ -34,6 +34,7 @@ class Turn:
         history: The conversation so far, when it is not the session's.
         instructions: System text of the caller's, put behind the agent's own.
         extras: What else the caller brings along.
+        images: What the user shows with the prompt.
     """
 
     scope: RunScope
@@ -42,6 +43,7 @@ class Turn:
     history: tuple[Message, ...] | None = None
     instructions: str | None = None
     extras: RunExtras = NO_EXTRAS
+    images: tuple[ImagePart, ...] = ()
 
 
 async def converse(
@@ -78,15 +80,7 @@ async def converse(
         if history is None:
             history = () if sessions is None else await sessions.history(turn.scope.session_id)
         result = await run_agent(
-            RunRequest(
-                scope=turn.scope,
-                model=route.model,
-                prompt=turn.prompt,
-                history=history,
-                system=_system(runtime, turn),
-                options=route.options,
-                provider_id=route.provider_id,
-            ),
+            _request(runtime, turn, route, history),
             AgentPorts(
                 provider=route.provider,
                 plan=route.plan,
@@ -104,6 +98,22 @@ async def converse(
         await routes.aclose()
         if not completed:
             await runtime.swarming.cancel_run(turn.scope)
+
+
+def _request(
+    runtime: Runtime, turn: Turn, route: Route, history: tuple[Message, ...]
+) -> RunRequest:
+    return RunRequest(
+        scope=turn.scope,
+        model=route.model,
+        prompt=turn.prompt,
+        history=history,
+        system=_system(runtime, turn),
+        options=route.options,
+        provider_id=route.provider_id,
+        images=turn.images,
+        takes_images=route.takes_images,
+    )
 
 
 def with_children(runtime: Runtime) -> None:

@@ -50,10 +50,21 @@ def core_of(
     Raises:
         ConfigError: a value cannot be used.
     """
-    shell = ShellOptions(env=shell_environment())
+    shell, online = (
+        ShellOptions(env=shell_environment()),
+        online_of(config, ports.expected, clock=clock),
+    )
+    files = core_tools(
+        WorkspaceRoots([workspace]),
+        shell,
+        spawner=spawner,
+        clock=clock,
+        pictures=online.pages if config.tools.web.images else None,
+        picture_seconds=online.fetch.seconds,
+    )
     return [
-        *core_tools(WorkspaceRoots([workspace]), shell, spawner=spawner, clock=clock),
-        *online_tools(online_of(config, ports.expected, clock=clock), clock=clock),
+        *files,
+        *online_tools(online, clock=clock),
         *program_tools(ports, clock=clock),
     ]
 

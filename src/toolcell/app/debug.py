@@ -38,6 +38,7 @@ MAX_SNAPSHOT_BYTES: Final = 32 << 10
 MAX_PEEKED: Final = 5
 """Events of a stream that `peek` shows."""
 
+_LONG_CHARS: Final = 200
 _MAX_LINE_BYTES: Final = 2000
 _CONTENT: Final = frozenset(
     [
@@ -112,7 +113,7 @@ class DebugLog:
 
     def _snapshot(self, body: Mapping[str, Any]) -> str:
         # Masked before it is cut: half a secret is not found any more.
-        text = dumps(self._masker.value(body))
+        text = dumps(self._masker.value(_without_images(body)))
         size = utf8_length(text)
         if size <= MAX_SNAPSHOT_BYTES:
             return text
@@ -181,6 +182,22 @@ def _without_words(value: Any, depth: int = 0) -> Any:
         }
     if isinstance(value, list | tuple):
         return [_without_words(item, depth + 1) for item in value]
+    return value
+
+
+def _without_images(value: Any, depth: int = 0) -> Any:
+    """Return a request with the bytes of its images replaced by their length."""
+    if depth > 20:
+        return value
+    if isinstance(value, str) and len(value) > _LONG_CHARS and value.startswith("data:"):
+        head, _, data = value.partition(",")
+        return f"{head},<{len(data)} chars>"
+    if isinstance(value, Mapping):
+        if value.get("type") == "base64" and isinstance(value.get("data"), str):
+            return {**value, "data": f"<{len(value['data'])} chars>"}
+        return {str(key): _without_images(item, depth + 1) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_images(item, depth + 1) for item in value]
     return value
 
 

@@ -88,4 +88,8 @@ class Masking:
     def _message(self, message: Message) -> Message:
         text = self._redactor.text
         calls = tuple(replace(call, arguments=text(call.arguments)) for call in message.tool_calls)
-        return replace(message, text=text(message.text), tool_calls=calls)
+        images = tuple(
+            image if image.at is None else replace(image, at=len(text(message.text[: image.at])))
+            for image in message.images
+        )
+        return replace(message, text=text(message.text), tool_calls=calls, images=images)

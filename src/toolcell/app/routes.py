@@ -19,6 +19,7 @@ from toolcell.agent.contract import PlanSurface, Route
 from toolcell.app.run import Run
 from toolcell.app.runtime import Offer, Runtime
 from toolcell.app.settings import model_options_of
+from toolcell.config.resolve import model_row, takes_images
 from toolcell.errors import ProviderError
 from toolcell.protocol.events import Diagnostic
 from toolcell.protocol.scope import RunScope
@@ -105,6 +106,7 @@ class Routes:
             call_tool=run.invoke,
             provider_id=ref.provider_id,
             options={**model_options_of(self._runtime.config, name), **self._options(name)},
+            takes_images=takes_images(self._runtime.config, name),
         )
 
     def fallback(self, error: ProviderError) -> Route | None:
@@ -143,7 +145,13 @@ class Routes:
             return {}
         provider = self._runtime.config.models.providers.get(name.partition("/")[0])
         api = provider.api if provider is not None else "openai-chat"
-        return options_for(api, self._extras.options)
+        row = model_row(self._runtime.config, name)
+        return options_for(
+            api,
+            self._extras.options,
+            configured=row.options if row is not None else None,
+            thinking=row.compat.thinking if row is not None else "adaptive",
+        )
 
     def _plan(self, run: Run) -> PlanSurface:
         before = self._extras.before_model

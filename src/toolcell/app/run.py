@@ -74,7 +74,8 @@ class RunPorts:
 class RunSettings:
     """What differs from run to run.
 
-    `sources` are tools of this run alone, such as a client's; `prompt` is the user's message.
+    `sources` are tools of this run alone, such as a client's; `prompt` is the user's message;
+    `takes_images` says that the model sees.
     """
 
     scope: RunScope
@@ -85,6 +86,7 @@ class RunSettings:
     prompt: str = ""
     sources: tuple[Source, ...] = ()
     replay_safe_only: bool = False
+    takes_images: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -228,6 +230,8 @@ class Run:
     def _build(self, version: int) -> RunSurface:
         settings, ports = self._settings, self._ports
         tools = self._offer()
+        if not settings.takes_images:
+            tools = tuple(t for t in tools if not t.tool.needs_vision)
         if settings.replay_safe_only:
             tools = tuple(t for t in tools if t.trusted and t.tool.replay_safe)
         choice = self._search_choice()

@@ -36,7 +36,7 @@ from toolcell.calls.redaction import Redactor
 from toolcell.codemode.continuations.store import ContinuationStore
 from toolcell.codemode.runtime import RuntimePorts
 from toolcell.config.code_mode import CodeModeOptions
-from toolcell.config.resolve import code_mode_options, tool_search_options
+from toolcell.config.resolve import code_mode_options, takes_images, tool_search_options
 from toolcell.config.tree import Config
 from toolcell.errors import ConfigError, ToolcellError
 from toolcell.plugin_sdk.define import ToolPlugin
@@ -300,7 +300,7 @@ class Runtime:
         Args:
             scope: Whom it acts for.
             options: The effective options, when not the configured ones.
-            model: `provider/model`, for activation per model.
+            model: `provider/model`, for activation per model and whether it sees images.
             sources: Started sources of this run alone; whoever made them closes them.
             offer: `none` for a run without tools (rule 2.3); `replay-safe` for audited read-only
                 tools alone and restart-safe cells (rule 3.13).
@@ -315,6 +315,7 @@ class Runtime:
             sources=tuple(sources),
             tools_disabled=offer == "none",
             replay_safe_only=offer == "replay-safe",
+            takes_images=takes_images(self.config, model),
         )
         run = Run(settings, self._ports)
         self._runs.add(run)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from toolcell.config.env import MIN_SECRET_CHARS, expand, home, secret_values
-from toolcell.config.resolve import agent_setting
+from toolcell.config.resolve import agent_setting, model_row
 from toolcell.config.tools_tree import ToolPolicySettings
 from toolcell.config.tree import Config, ProviderSettings
 from toolcell.errors import ConfigError
@@ -166,10 +166,8 @@ def receive_secrets_of(config: Config) -> dict[str, str]:
 
 def model_options_of(config: Config, name: str) -> Mapping[str, Any]:
     """Return the configured options of the model `provider/model`."""
-    provider_id, _, model = name.partition("/")
-    provider = config.models.providers.get(provider_id)
-    rows = provider.models if provider is not None else []
-    return next((row.options for row in rows if row.id == model), {})
+    row = model_row(config, name)
+    return {} if row is None else row.options
 
 
 def _signing(given: str, path: str) -> str:

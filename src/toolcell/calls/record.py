@@ -11,12 +11,13 @@ from collections.abc import Callable
 from typing import Any, Final, Literal
 
 from toolcell.base.clock import Clock
+from toolcell.base.images import decoded_bytes
 from toolcell.base.jsontext import dumps, loads, utf8_length
 from toolcell.calls.invocation import Invocation
 from toolcell.calls.redaction import Redactor
 from toolcell.protocol.events import CallEnded, CallStarted, CallUpdated, Diagnostic, Event
 from toolcell.protocol.sink import Sink, diagnostics_only
-from toolcell.tools.content import MISSING, ToolResult
+from toolcell.tools.content import MISSING, Content, ImageContent, ToolResult
 
 Status = Literal["completed", "failed", "blocked", "aborted"]
 
@@ -174,10 +175,20 @@ class CallRecord:
 
 
 def _shown(result: ToolResult) -> Any:
-    """Return the caller's view as JSON of its own: `details`, or the whole result without any."""
+    """Return the caller's view as JSON of its own: `details`, or the whole result without any.
+
+    Images are described: a record of calls is read, and its values are cut.
+    """
     if result.details is MISSING:
-        return result.to_dict()
+        return {**result.to_dict(), "content": [_without_image(b) for b in result.content]}
     return detached(result.details)
+
+
+def _without_image(block: Content) -> dict[str, Any]:
+    if isinstance(block, ImageContent):
+        size = decoded_bytes(block.data)
+        return {"type": "image", "mimeType": block.mime_type, "bytes": size}
+    return block.to_dict()
 
 
 def _update_text(value: Any) -> str:

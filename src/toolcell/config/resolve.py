@@ -13,7 +13,7 @@ from toolcell.config.code_mode import CodeModeOptions, GuestApi
 from toolcell.config.swarm import SwarmOptions
 from toolcell.config.tool_search import ToolSearchOptions
 from toolcell.config.tools_tree import CodeModeSettings
-from toolcell.config.tree import AgentBase, AgentEntrySettings, Config
+from toolcell.config.tree import AgentBase, AgentEntrySettings, Config, ModelSettings
 
 Switch = bool | Literal["auto"]
 
@@ -109,12 +109,22 @@ def agent_setting(config: Config, agent_id: str, name: str) -> Any:
 
 def code_mode_preferred(config: Config, model: str | None) -> bool:
     """Return whether `model` is marked `compat.codeMode: "preferred"`."""
-    if model is None or "/" not in model:
-        return False
-    provider_id, _, name = model.partition("/")
+    row = model_row(config, model)
+    return row is not None and row.compat.code_mode == "preferred"
+
+
+def takes_images(config: Config, model: str | None) -> bool:
+    """Return whether `model` (`provider/model`) is configured to see images."""
+    row = model_row(config, model)
+    return row is not None and "image" in row.input
+
+
+def model_row(config: Config, model: str | None) -> ModelSettings | None:
+    """Return what the config says of `provider/model`; None when it says nothing."""
+    provider_id, _, name = (model or "").partition("/")
     provider = config.models.providers.get(provider_id)
     rows = provider.models if provider is not None else []
-    return any(row.id == name and row.compat.code_mode == "preferred" for row in rows)
+    return next((row for row in rows if row.id == name), None)
 
 
 def _layers(config: Config, entry: AgentEntrySettings | None) -> list[CodeModeSettings]:

@@ -91,6 +91,13 @@ class ModelCompatSettings(Settings):
 
     code_mode: Literal["preferred", "capable"] | None = None
     """`preferred` lets `tools.codeMode: "auto"` turn it on."""
+    thinking: Literal["adaptive", "budget"] = "adaptive"
+    """How a level of thinking is asked for on the `anthropic` wire: `adaptive` with an effort, or
+    `budget`, a number of tokens, for models before Claude 4.6."""
+
+
+def _text_only() -> list[Literal["text", "image"]]:
+    return ["text"]
 
 
 class ModelSettings(Settings):
@@ -100,8 +107,19 @@ class ModelSettings(Settings):
     """The provider's own name of it."""
     compat: ModelCompatSettings = Field(default_factory=ModelCompatSettings.model_construct)
     """What it is good at."""
+    input: list[Literal["text", "image"]] = Field(default_factory=_text_only)
+    """What it takes: add `image` for one that sees. Others, and models that are not listed, read a
+    note in place of each image."""
     options: dict[str, Any] = Field(default_factory=dict)
     """Further keys of each request to it in the wire's own words, such as `temperature`."""
+
+    @field_validator("input")
+    @classmethod
+    def _text_too(cls, kinds: list[str]) -> list[str]:
+        if "text" not in kinds:
+            msg = 'every model takes text; write ["text"] or ["text", "image"]'
+            raise ValueError(msg)
+        return kinds
 
 
 class ProviderSettings(Settings):

@@ -40,12 +40,15 @@ class WebSearchSettings(Settings):
 
 
 class WebSettings(Settings):
-    """`tools.web`: the tools `web_fetch` and `web_search`."""
+    """`tools.web`: the tools `web_fetch` and `web_search`, and the addresses of `image`."""
 
     fetch: WebFetchSettings = Field(default_factory=WebFetchSettings.model_construct)
     """How pages are loaded."""
     search: WebSearchSettings | None = None
     """Who searches; `web_search` gives an error result when absent."""
+    images: bool = False
+    """Lets `image` load http and https addresses as well, as `web_fetch` does. Policy on
+    `group:web` does not reach it."""
 
 
 class ChannelReceiveSettings(Settings):

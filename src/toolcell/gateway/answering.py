@@ -57,6 +57,7 @@ async def opened(service: Service, ask: Ask) -> LiveRun:
     turn = Turn(
         scope=scope,
         prompt=ask.prompt,
+        images=ask.images,
         # A named session has its own record of what was said.
         history=ask.history if session is None else None,
         instructions=ask.instructions,

@@ -14,6 +14,7 @@ from starlette.responses import Response
 
 from toolcell.app.conversation import Turn
 from toolcell.base.version import VERSION
+from toolcell.config.resolve import agent_setting
 from toolcell.errors import SessionError
 from toolcell.gateway.agents import agent_ids, agent_of
 from toolcell.gateway.api_models import ApprovalBody, RunBody, run_shown
@@ -177,7 +178,8 @@ class StateRoutes:
         """List the tools of an agent, after policy."""
         agent = agent_of(self._service.config, request.query_params.get("agent"))
         runtime = self._service.runtime
-        run = runtime.run(runtime.scope(agent_id=agent, channel="http"))
+        model = agent_setting(self._service.config, agent, "model")
+        run = runtime.run(runtime.scope(agent_id=agent, channel="http"), model=model)
         try:
             surface = run.surface()
             document = {
@@ -251,6 +253,8 @@ def _message(message: Message) -> dict[str, Any]:
     if message.tool_call_id is not None:
         out["toolCallId"] = message.tool_call_id
         out["isError"] = message.is_error
+    if message.images:
+        out["images"] = [image.to_dict() for image in message.images]
     return out
 
 

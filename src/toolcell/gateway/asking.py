@@ -13,7 +13,7 @@ from typing import Any, Final
 from pydantic import BaseModel, ConfigDict
 
 from toolcell.gateway.faults import ApiError, invalid
-from toolcell.protocol.messages import Message
+from toolcell.protocol.messages import ImagePart, Message
 from toolcell.sources.client import ClientDefinition
 
 DEFAULT_APP: Final = "app"
@@ -42,6 +42,7 @@ class Ask:
         app: The client's name, for the ids of its tools.
         sender: Who asks.
         stream: Whether the answer is streamed.
+        images: What the user shows with the prompt.
     """
 
     model: str | None = None
@@ -56,15 +57,16 @@ class Ask:
     app: str = DEFAULT_APP
     sender: str | None = None
     stream: bool = False
+    images: tuple[ImagePart, ...] = ()
 
 
 def conversation(
     messages: Sequence[Message],
-) -> tuple[str | None, tuple[Message, ...], dict[str, str]]:
+) -> tuple[Message | None, tuple[Message, ...], dict[str, str]]:
     """Split a conversation into what is asked now, what was before, and results brought.
 
     Returns:
-        The prompt or None, the history, the results by call id.
+        The user's message or None, the history, the results by call id.
 
     Raises:
         ApiError: 400: it ends in something that asks nothing.
@@ -73,7 +75,7 @@ def conversation(
         raise invalid("there is no message to answer", param="messages")
     *before, last = messages
     if last.role == "user":
-        return last.text, tuple(before), {}
+        return last, tuple(before), {}
     if last.role == "tool":
         results: dict[str, str] = {}
         for message in reversed(messages):
@@ -84,21 +86,6 @@ def conversation(
     raise invalid(
         "the last message must be the user's, or the result of a tool call", param="messages"
     )
-
-
-def text_of(content: object, *, param: str) -> str:
-    """Return the text of a message's content: a string, or a list of text parts.
-
-    Raises:
-        ApiError: 400: it has parts that are no text.
-    """
-    if content is None:
-        return ""
-    if isinstance(content, str):
-        return content
-    if not isinstance(content, list):
-        raise invalid("content must be text or a list of parts", param=param)
-    return "".join(_part(part, param) for part in content)
 
 
 def tool_choice(choice: object) -> bool:
@@ -118,16 +105,3 @@ def tool_choice(choice: object) -> bool:
 def unsupported(name: str, why: str) -> ApiError:
     """Return a 400 for a field that means something this endpoint does not do."""
     return invalid(f"{name} is not supported: {why}", param=name, code="unsupported_parameter")
-
-
-def _part(part: object, param: str) -> str:
-    if isinstance(part, Mapping):
-        kind = part.get("type")
-        if kind in ("text", "input_text", "output_text") and isinstance(part.get("text"), str):
-            return str(part["text"])
-        if kind == "refusal" and isinstance(part.get("refusal"), str):
-            return str(part["refusal"])
-        shown = repr(kind)[:60]
-        message = f"content parts of type {shown} are not supported; send text"
-        raise invalid(message, param=param)
-    raise invalid("a content part must be an object", param=param)

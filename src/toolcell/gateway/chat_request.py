@@ -1,6 +1,6 @@
 """Owns reading a Chat Completions request.
 
-Above: `openai_routes`, `openapi`. Below: `asking`. Refuses to know: runs, HTTP.
+Above: `openai_routes`, `openapi`. Below: `asking`, `content_parts`. Refuses to know: runs, HTTP.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from typing import Any, Final, Literal
 
 from pydantic import Field
 
-from toolcell.gateway.asking import Ask, Wire, conversation, text_of, tool_choice, unsupported
+from toolcell.gateway.asking import Ask, Wire, conversation, tool_choice, unsupported
+from toolcell.gateway.content_parts import content_of, text_of
 from toolcell.gateway.faults import invalid
 from toolcell.protocol.messages import Message, ToolCall
 from toolcell.sources.client import ClientDefinition
@@ -111,12 +112,13 @@ def chat_ask(body: ChatRequest) -> Ask:
     said = [(message, _message(message, index)) for index, message in enumerate(body.messages)]
     system = [m.text for given, m in said if given.role in ("system", "developer") and m.text]
     talk = [m for given, m in said if given.role not in ("system", "developer")]
-    prompt, history, results = conversation(talk)
+    asked, history, results = conversation(talk)
     given = {**extra, **body.model_dump(exclude_none=True, include=set(PASSED_ON))}
     metadata = body.metadata or {}
     return Ask(
         model=body.model,
-        prompt=prompt,
+        prompt=None if asked is None else asked.text,
+        images=() if asked is None else asked.images,
         history=history,
         results=results,
         instructions="\n\n".join(system) or None,
@@ -144,6 +146,9 @@ def client_tools(functions: Sequence[FunctionDefinition]) -> tuple[ClientDefinit
 
 def _message(given: ChatMessage, index: int) -> Message:
     where = f"messages[{index}]"
+    if given.role == "user":
+        said, images = content_of(given.content, param=f"{where}.content")
+        return Message(role="user", text=said, images=images)
     text = text_of(given.content, param=f"{where}.content")
     match given.role:
         case "tool":
@@ -156,8 +161,6 @@ def _message(given: ChatMessage, index: int) -> Message:
                 for call in given.tool_calls or ()
             )
             return Message(role="assistant", text=text, tool_calls=calls)
-        case "user":
-            return Message(role="user", text=text)
         case _:
             return Message(role="system", text=text)
 

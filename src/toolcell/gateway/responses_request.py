@@ -1,6 +1,6 @@
 """Owns reading a Responses request.
 
-Above: `openai_routes`, `openapi`. Below: `asking`. Refuses to know: runs, HTTP.
+Above: `openai_routes`, `openapi`. Below: `asking`, `content_parts`. Refuses to know: runs, HTTP.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from typing import Any, Final, Literal
 
 from pydantic import Field
 
-from toolcell.gateway.asking import Ask, Wire, conversation, text_of, tool_choice, unsupported
+from toolcell.gateway.asking import Ask, Wire, conversation, tool_choice, unsupported
 from toolcell.gateway.chat_request import FunctionDefinition, client_tools
+from toolcell.gateway.content_parts import content_of, text_of
 from toolcell.gateway.faults import invalid
 from toolcell.gateway.response_book import ResponseBook
 from toolcell.protocol.messages import Message, ToolCall
@@ -58,11 +59,12 @@ def responses_ask(body: ResponsesRequest, book: ResponseBook) -> Ask:
         raise unsupported("prompt", "send instructions and input")
     messages = _messages(body.input)
     system = [m.text for m in messages if m.role == "system" and m.text]
-    prompt, history, results = conversation([m for m in messages if m.role != "system"])
+    asked, history, results = conversation([m for m in messages if m.role != "system"])
     metadata = body.metadata or {}
     return Ask(
         model=body.model,
-        prompt=prompt,
+        prompt=None if asked is None else asked.text,
+        images=() if asked is None else asked.images,
         history=history,
         results=results,
         instructions="\n\n".join(filter(None, [body.instructions, *system])) or None,
@@ -139,10 +141,11 @@ def _messages(given: str | Sequence[Mapping[str, Any]]) -> list[Message]:
 
 def _message(item: Mapping[str, Any], where: str) -> Message:
     role = item.get("role")
+    if role == "user":
+        said, images = content_of(item.get("content"), param=f"{where}.content")
+        return Message(role="user", text=said, images=images)
     text = text_of(item.get("content"), param=f"{where}.content")
     match role:
-        case "user":
-            return Message(role="user", text=text)
         case "assistant":
             return Message(role="assistant", text=text)
         case "system" | "developer":

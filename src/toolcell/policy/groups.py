@@ -22,7 +22,9 @@ PLUGIN_GROUP: Final = "group:plugins"
 
 CORE_GROUPS: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
     {
-        "group:fs": frozenset({"read", "ls", "find", "grep", "write", "edit", "apply_patch"}),
+        "group:fs": frozenset(
+            {"read", "ls", "find", "grep", "write", "edit", "apply_patch", "image"}
+        ),
         "group:runtime": frozenset({"exec", "process", "terminal"}),
         "group:sessions": frozenset(
             {

@@ -5,9 +5,11 @@ Above: providers, sessions, the agent loop. Below: `base`. Refuses to know: any 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
+
+from toolcell.base.images import decoded_bytes, size_text
 
 Role = Literal["system", "user", "assistant", "tool"]
 
@@ -34,6 +36,33 @@ class Reasoning:
     items: tuple[Mapping[str, Any], ...]
 
 
+@dataclass(frozen=True, slots=True)
+class ImagePart:
+    """An image in a message: base64 of a PNG, JPEG, GIF or WebP file.
+
+    Whoever makes one has looked at it (`base.images`): endpoints refuse what is broken or too
+    large, and with it every later request of the conversation.
+
+    Attributes:
+        data: The base64 text.
+        mime_type: What its bytes say it is.
+        at: How many characters of the message's text come before it; None when all do.
+    """
+
+    data: str
+    mime_type: str
+    at: int | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what is told of it where the image itself is not wanted."""
+        return {"mimeType": self.mime_type, "bytes": decoded_bytes(self.data)}
+
+    @property
+    def note(self) -> str:
+        """What stands for it in a text: `image image/png 12 KB`."""
+        return f"image {self.mime_type} {size_text(decoded_bytes(self.data))}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
     """One entry of a conversation.
@@ -45,6 +74,7 @@ class Message:
         tool_call_id: For `tool` messages, the call that is answered.
         is_error: For `tool` messages, whether the call failed.
         reasoning: For `assistant` messages, what the wire wants back with them.
+        images: For `user` and `tool` messages, what is to be seen beside the text, in order.
     """
 
     role: Role
@@ -53,6 +83,27 @@ class Message:
     tool_call_id: str | None = None
     is_error: bool = False
     reasoning: Reasoning | None = None
+    images: tuple[ImagePart, ...] = ()
+
+    def parts(self) -> Iterator[str | ImagePart]:
+        """Yield pieces of text and images as they follow one another; no piece is empty."""
+        position = 0
+        for image in self.images:
+            end = len(self.text) if image.at is None else max(image.at, position)
+            if piece := self.text[position:end]:
+                yield piece
+            position = end
+            yield image
+        if rest := self.text[position:]:
+            yield rest
+
+    @property
+    def words(self) -> str:
+        """Its text with a note in the place of each image, for those who read and do not see."""
+        if not self.images:
+            return self.text
+        shown = (part if isinstance(part, str) else f"[{part.note}]" for part in self.parts())
+        return "\n".join(shown)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

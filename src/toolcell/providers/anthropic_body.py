@@ -1,7 +1,7 @@
 """Owns the body of an Anthropic Messages request.
 
-Above: `anthropic` (which sends it). Below: `body`, `protocol`, `tool_shapes`. Refuses to know: the
-SDK, HTTP.
+Above: `anthropic` (which sends it). Below: `anthropic_thinking`, `body`, `protocol`, `tool_shapes`.
+Refuses to know: the SDK, HTTP.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from toolcell.base.jsontext import loads
-from toolcell.protocol.messages import Message, ModelRequest, ToolCall
+from toolcell.protocol.messages import ImagePart, Message, ModelRequest, ToolCall
+from toolcell.providers.anthropic_thinking import fit_thinking, with_thinking
 from toolcell.providers.body import refuse_reserved, wire_name
 from toolcell.providers.tool_shapes import render_tool
 
-API: Final = "anthropic"
 RESERVED: Final = frozenset({"model", "messages", "system", "tools", "stream", "mcp_servers"})
 """Keys `ModelRequest.options` may not set: they are the request itself."""
 
@@ -37,6 +37,7 @@ def messages_body(request: ModelRequest) -> dict[str, Any]:
     if request.tools:
         body["tools"] = [render_tool(tool, "anthropic") for tool in request.tools]
     body.update(request.options)
+    fit_thinking(body, request)
     return body
 
 
@@ -63,14 +64,27 @@ def _blocks(message: Message) -> list[dict[str, Any]]:
             "tool_use_id": wire_name(message.tool_call_id or ""),
             "content": message.text,
         }
-        return [block | {"is_error": True}] if message.is_error else [block]
-    kept = message.reasoning
-    blocks = [dict(item) for item in kept.items] if kept is not None and kept.api == API else []
-    if message.text.strip():
-        # The wire refuses blank text.
-        blocks.append({"type": "text", "text": message.text})
-    blocks.extend(_tool_use(call) for call in message.tool_calls)
-    return blocks
+        if message.is_error:
+            # Here the wire takes text only.
+            return [block | {"is_error": True}]
+        return [block | {"content": _parts(message)}] if message.images else [block]
+    if message.role == "user":
+        return _parts(message)
+    return with_thinking(message, [_tool_use(call) for call in message.tool_calls])
+
+
+def _parts(message: Message) -> list[dict[str, Any]]:
+    """Return text and images; the wire refuses blank text."""
+    return [
+        {"type": "text", "text": part} if isinstance(part, str) else _image(part)
+        for part in message.parts()
+        if not isinstance(part, str) or part.strip()
+    ]
+
+
+def _image(image: ImagePart) -> dict[str, Any]:
+    source = {"type": "base64", "media_type": image.mime_type, "data": image.data}
+    return {"type": "image", "source": source}
 
 
 def _tool_use(call: ToolCall) -> dict[str, Any]:

@@ -12,8 +12,8 @@ from typing import Any, Final
 from toolcell.base.identifiers import fresh
 from toolcell.base.jsontext import dumps
 from toolcell.errors import ProviderError
-from toolcell.protocol.messages import Message, ModelReply, Reasoning, ToolCall, Usage
-from toolcell.providers.anthropic_body import API
+from toolcell.protocol.messages import Message, ModelReply, ToolCall, Usage
+from toolcell.providers.anthropic_thinking import kept_thinking
 from toolcell.providers.hostile import count, items, mapping, string
 from toolcell.providers.replies import Finish, unfinished
 
@@ -25,7 +25,6 @@ _FINISH: Final[Mapping[str, Finish]] = {
     "model_context_window_exceeded": "length",
     "refusal": "filtered",
 }
-_THINKING: Final = frozenset({"thinking", "redacted_thinking"})
 
 
 @dataclass(slots=True)
@@ -150,7 +149,6 @@ def _reply(
 ) -> ModelReply:
     calls = tuple(_call(block) for block in blocks if block.get("type") == "tool_use")
     texts = [string(block.get("text")) for block in blocks if block.get("type") == "text"]
-    thinking = tuple(block for block in blocks if block.get("type") in _THINKING)
     normal: Finish = _FINISH.get(finish, "other")
     if calls and normal in {"stop", "other"}:
         normal = "tool_calls"
@@ -158,7 +156,7 @@ def _reply(
         role="assistant",
         text="".join(texts),
         tool_calls=calls,
-        reasoning=Reasoning(API, thinking) if thinking else None,
+        reasoning=kept_thinking(blocks),
     )
     return ModelReply(message=message, finish=normal, usage=usage, request_bytes=request_bytes)
 

@@ -1,4 +1,4 @@
-"""Owns what the request bodies of all wires share: reserved keys, safe names, the bytes.
+"""Owns what the request bodies of all wires share: reserved keys, safe names, images, the bytes.
 
 Above: the body of each wire. Below: `base`, `protocol`. Refuses to know: the SDKs, HTTP.
 """
@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from toolcell.base.jsontext import dumps
 from toolcell.errors import ProviderError
+from toolcell.protocol.messages import ImagePart
 
 _SAFE: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
@@ -42,6 +43,11 @@ def encode(body: Mapping[str, Any]) -> bytes:
         return text.encode("utf-8")
     except UnicodeEncodeError:
         return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode("utf-8")
+
+
+def data_url(image: ImagePart) -> str:
+    """Return an image as the wires of OpenAI take it."""
+    return f"data:{image.mime_type};base64,{image.data}"
 
 
 def wire_name(name: str) -> str:

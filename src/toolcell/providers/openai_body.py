@@ -6,10 +6,11 @@ Above: `openai_chat` (which sends it), `scripted` (which measures it). Below: `b
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
-from toolcell.protocol.messages import Message, ModelRequest, ToolCall
-from toolcell.providers.body import refuse_reserved, wire_name
+from toolcell.protocol.messages import ImagePart, Message, ModelRequest, ToolCall
+from toolcell.providers.body import data_url, refuse_reserved, wire_name
 from toolcell.providers.tool_shapes import render_tool
 
 RESERVED = frozenset({"model", "messages", "tools", "functions", "stream", "stream_options", "n"})
@@ -25,12 +26,48 @@ def chat_body(request: ModelRequest) -> dict[str, Any]:
     refuse_reserved(request.options, RESERVED)
     body: dict[str, Any] = {
         "model": request.model,
-        "messages": [_message(message) for message in request.messages],
+        "messages": _messages(request.messages),
     }
     if request.tools:
         body["tools"] = [render_tool(tool, "openai") for tool in request.tools]
     body.update(request.options)
     return body
+
+
+def _messages(messages: Iterable[Message]) -> list[dict[str, Any]]:
+    """Return the messages of the wire.
+
+    Its tool messages carry text only, and stand together behind the message that called. So the
+    images of tool results come in one user message behind them, each under the id of its call; it
+    says nothing else (TR-06) and is no part of the conversation: other wires have no such message.
+    """
+    out: list[dict[str, Any]] = []
+    owed: list[dict[str, Any]] = []
+    for message in messages:
+        if owed and message.role != "tool":
+            if message.role == "user":
+                out.append({"role": "user", "content": [*owed, *_parts(message)]})
+                owed = []
+                continue
+            out.append({"role": "user", "content": owed})
+            owed = []
+        out.append(_message(message))
+        if message.role == "tool":
+            for number, image in enumerate(message.images, 1):
+                label = f"[image {number} of tool result {message.tool_call_id or ''}]"
+                owed += [{"type": "text", "text": label}, _image(image)]
+    return [*out, {"role": "user", "content": owed}] if owed else out
+
+
+def _parts(message: Message) -> list[dict[str, Any]]:
+    return [
+        {"type": "text", "text": part} if isinstance(part, str) else _image(part)
+        for part in message.parts()
+    ]
+
+
+def _image(image: ImagePart) -> dict[str, Any]:
+    return {"type": "image_url", "image_url": {"url": data_url(image)}}
 
 
 def _message(message: Message) -> dict[str, Any]:
@@ -48,6 +85,8 @@ def _message(message: Message) -> dict[str, Any]:
                 "tool_call_id": message.tool_call_id or "",
                 "content": message.text,
             }
+        case "user" if message.images:
+            return {"role": "user", "content": _parts(message)}
         case _:
             return {"role": message.role, "content": message.text}
 

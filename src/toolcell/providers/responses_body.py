@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from toolcell.protocol.messages import Message, ModelRequest, ToolCall
-from toolcell.providers.body import refuse_reserved, wire_name
+from toolcell.protocol.messages import ImagePart, Message, ModelRequest, ToolCall
+from toolcell.providers.body import data_url, refuse_reserved, wire_name
 from toolcell.providers.tool_shapes import render_tool
 
 API: Final = "openai-responses"
@@ -46,7 +46,8 @@ def _items(message: Message) -> list[dict[str, Any]]:
     match message.role:
         case "tool":
             call_id = wire_name(message.tool_call_id or "")
-            return [{"type": "function_call_output", "call_id": call_id, "output": message.text}]
+            output = _parts(message) if message.images else message.text
+            return [{"type": "function_call_output", "call_id": call_id, "output": output}]
         case "assistant":
             kept = message.reasoning
             own = kept is not None and kept.api == API
@@ -54,8 +55,21 @@ def _items(message: Message) -> list[dict[str, Any]]:
             if message.text:
                 out.append({"role": "assistant", "content": message.text})
             return [*out, *(_call(call) for call in message.tool_calls)]
+        case "user" if message.images:
+            return [{"role": "user", "content": _parts(message)}]
         case _:
             return [{"role": message.role, "content": message.text}]
+
+
+def _parts(message: Message) -> list[dict[str, Any]]:
+    return [
+        {"type": "input_text", "text": part} if isinstance(part, str) else _image(part)
+        for part in message.parts()
+    ]
+
+
+def _image(image: ImagePart) -> dict[str, Any]:
+    return {"type": "input_image", "image_url": data_url(image), "detail": "auto"}
 
 
 def _call(call: ToolCall) -> dict[str, Any]:

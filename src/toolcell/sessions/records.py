@@ -32,7 +32,7 @@ from toolcell.protocol.events import (
     RunStarted,
     SwarmNote,
 )
-from toolcell.protocol.messages import Message, Reasoning, ToolCall, Usage
+from toolcell.protocol.messages import ImagePart, Message, Reasoning, ToolCall, Usage
 from toolcell.sessions.bounds import bounded
 
 EVENT_NAMES: Final[Mapping[type, str]] = {
@@ -97,7 +97,19 @@ class Record:
     content: str | None = None
 
     def data(self) -> dict[str, Any]:
-        """Return the body as plain JSON data."""
+        """Return the body as plain JSON data, for people: images are described (`to_message`)."""
+        value = self._body()
+        message = value.get("message")
+        if isinstance(message, dict) and "images" in message:
+            message["images"] = [image.to_dict() for image in _images(message)]
+        return value
+
+    def message(self) -> dict[str, Any]:
+        """Return the message of a `message` record with everything a model needs."""
+        message: dict[str, Any] = self._body()["message"]
+        return message
+
+    def _body(self) -> dict[str, Any]:
         value = loads(self.body)
         return value if isinstance(value, dict) else {}
 
@@ -147,7 +159,7 @@ def _record(event: Event, limit: int) -> Record:
 
 def to_message(record: Record) -> Message:
     """Return the message of a `message` record."""
-    data = record.data()["message"]
+    data = record.message()
     calls = tuple(ToolCall(c["id"], c["name"], c["arguments"]) for c in data.get("toolCalls", ()))
     kept = data.get("reasoning")
     return Message(
@@ -157,7 +169,13 @@ def to_message(record: Record) -> Message:
         tool_call_id=data.get("toolCallId"),
         is_error=data.get("isError", False),
         reasoning=Reasoning(kept["api"], tuple(kept["items"])) if kept else None,
+        images=_images(data),
     )
+
+
+def _images(message: Mapping[str, Any]) -> tuple[ImagePart, ...]:
+    given = message.get("images", ())
+    return tuple(ImagePart(each["data"], each["mimeType"], each.get("at")) for each in given)
 
 
 def _plain(value: Message | Usage) -> dict[str, Any]:
@@ -177,7 +195,14 @@ def _plain(value: Message | Usage) -> dict[str, Any]:
     if value.reasoning is not None:
         kept = [dict(item) for item in value.reasoning.items]
         out["reasoning"] = {"api": value.reasoning.api, "items": kept}
+    if value.images:
+        out["images"] = [_image(image) for image in value.images]
     return out
+
+
+def _image(image: ImagePart) -> dict[str, Any]:
+    out: dict[str, Any] = {"mimeType": image.mime_type, "data": image.data}
+    return out if image.at is None else out | {"at": image.at}
 
 
 def _text(body: Mapping[str, Any]) -> str:

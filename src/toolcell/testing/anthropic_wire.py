@@ -34,19 +34,11 @@ def message_events(answer: Answer, model: str) -> Iterator[dict[str, Any]]:
     usage = {"input_tokens": prompt, "output_tokens": 1}
     begun = {**whole, "content": [], "stop_reason": None, "usage": usage}
     yield {"type": "message_start", "message": begun}
-    texts = [answer.text] if answer.text else []
+    calls = iter(answer.calls)
     for index, block in enumerate(whole["content"]):
-        is_text = block["type"] == "text"
-        started = {**block, "text": ""} if is_text else {**block, "input": {}}
+        arguments = next(calls).arguments if block["type"] == "tool_use" else ""
+        started, deltas = _grown(block, arguments, answer.piece)
         yield {"type": "content_block_start", "index": index, "content_block": started}
-        if is_text:
-            deltas = [{"type": "text_delta", "text": p} for p in pieces(answer.text, answer.piece)]
-        else:
-            arguments = answer.calls[index - len(texts)].arguments
-            deltas = [
-                {"type": "input_json_delta", "partial_json": p}
-                for p in pieces(arguments, answer.piece)
-            ]
         for delta in deltas:
             yield {"type": "content_block_delta", "index": index, "delta": delta}
         yield {"type": "content_block_stop", "index": index}
@@ -55,8 +47,31 @@ def message_events(answer: Answer, model: str) -> Iterator[dict[str, Any]]:
     yield {"type": "message_stop"}
 
 
+def _grown(
+    block: dict[str, Any], arguments: str, piece: int
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Return how a block begins, and the pieces that make it what it is."""
+    match block["type"]:
+        case "text":
+            pieced = pieces(block["text"], piece)
+            return {**block, "text": ""}, [{"type": "text_delta", "text": p} for p in pieced]
+        case "thinking":
+            pieced = pieces(block["thinking"], piece)
+            signed = {"type": "signature_delta", "signature": block["signature"]}
+            deltas = [{"type": "thinking_delta", "thinking": p} for p in pieced]
+            return {**block, "thinking": "", "signature": ""}, [*deltas, signed]
+        case _:
+            given = [
+                {"type": "input_json_delta", "partial_json": p} for p in pieces(arguments, piece)
+            ]
+            return {**block, "input": {}}, given
+
+
 def _content(answer: Answer) -> list[dict[str, Any]]:
     blocks: list[dict[str, Any]] = []
+    if answer.thinking:
+        signature = f"signed:{len(answer.thinking)}"
+        blocks.append({"type": "thinking", "thinking": answer.thinking, "signature": signature})
     if answer.text:
         blocks.append({"type": "text", "text": answer.text})
     for call in answer.calls:

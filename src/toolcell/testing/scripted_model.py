@@ -23,6 +23,7 @@ class Answer:
         finish: `finish_reason`; None picks `tool_calls` or `stop`.
         usage: (prompt, completion) tokens.
         piece: Characters of text and of arguments in one streamed chunk.
+        thinking: What it thought before; the Anthropic wire has it, with a signature.
     """
 
     text: str = ""
@@ -30,6 +31,7 @@ class Answer:
     finish: str | None = None
     usage: tuple[int, int] = (10, 5)
     piece: int = 7
+    thinking: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

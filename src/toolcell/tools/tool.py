@@ -78,6 +78,7 @@ class Tool:
         execution_mode: `sequential` never overlaps another nested call (BEHAVIOURS 191).
         replay_safe: May run again after a restart without harm (rule 3.13).
         kind: Its part.
+        needs_vision: Its results are images: offered only to models that take them.
     """
 
     name: str
@@ -90,6 +91,7 @@ class Tool:
     execution_mode: Literal["parallel", "sequential"] = "parallel"
     replay_safe: bool = False
     kind: ToolKind = ToolKind.ORDINARY
+    needs_vision: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -35,6 +35,7 @@ def test_the_file_tools_have_their_names_and_state_whether_they_are_replay_safe(
         ("write", False),
         ("edit", False),
         ("apply_patch", False),
+        ("image", True),
     ]
 
 

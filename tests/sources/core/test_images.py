@@ -9,13 +9,17 @@ from dataclasses import replace
 import pytest
 
 from tests.sources.core.conftest import call, context
-from toolcell.sources.core.images import picture_of
-from toolcell.sources.core.reading import MAX_IMAGE_BYTES, read_tool
+from toolcell.base.images import MAX_IMAGE_BYTES, picture_of
+from toolcell.sources.core.reading import read_tool
 from toolcell.tools.content import ImageContent
 
 pytestmark = pytest.mark.anyio
 
-PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + struct.pack(">II", 640, 480) + b"\x08\x06\0\0\0rest"
+PNG = (
+    b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"
+    + struct.pack(">II", 640, 480)
+    + b"\x08\x06\0\0\0rest\0\0\0\0IEND\xaeB`\x82"
+)
 GIF = b"GIF89a" + struct.pack("<HH", 12, 34) + b"\0\0\0"
 APP = b"\xff\xe0" + struct.pack(">H", 4000) + bytes(3998)
 JPEG = b"\xff\xd8" + APP + b"\xff\xff\xc2" + struct.pack(">HBHH", 11, 8, 200, 300) + bytes(40)

@@ -19,7 +19,7 @@ SESSIONS = {
     "sessions_send",
 }
 CONVERSATIONS = {"conversations_list", "conversations_send", "conversations_turn"}
-FILES = {"read", "ls", "find", "grep", "write", "edit", "apply_patch"}
+FILES = {"read", "ls", "find", "grep", "write", "edit", "apply_patch", "image"}
 
 
 def allowed(root, policy) -> set[str]:

@@ -1,11 +1,11 @@
 """Owns the `read` tool: text of a file, in parts that continue where the last one ended; images.
 
-Above: `sources.core.toolset`. Below: `workspace`, `images`. Refuses to know: what a picture shows.
+Above: `sources.core.toolset`. Below: `workspace`, `base.images`. Refuses to know: what a picture
+shows.
 """
 
 from __future__ import annotations
 
-import base64
 import codecs
 import os
 from collections.abc import Mapping
@@ -14,10 +14,17 @@ from typing import Annotated, Any, Final
 
 from pydantic import Field
 
+from toolcell.base.images import (
+    HEAD_BYTES,
+    MAX_IMAGE_BYTES,
+    Picture,
+    base64_text,
+    picture_for_model,
+    picture_of,
+)
 from toolcell.base.jsontext import JsonObject, clip_utf8
 from toolcell.plugin_sdk.builder import build_tool
 from toolcell.sources.core.contracts import BOOLEAN, INTEGER, STRING, closed, constant, nullable
-from toolcell.sources.core.images import HEAD_BYTES, Picture, picture_of
 from toolcell.sources.core.work import (
     Absent,
     Arguments,
@@ -41,9 +48,6 @@ CONTENT_BYTES: Final = 64 * 1024
 
 MAX_DECODED_BYTES: Final = 64 << 20
 """Files in other encodings than UTF-8 are decoded whole, up to this size."""
-
-MAX_IMAGE_BYTES: Final = 5 << 20
-"""A larger image is only described, also to a model that calls the tool directly."""
 
 _MAGIC: Final = 32
 _PROBE: Final = 8192
@@ -166,13 +170,15 @@ def _image(raw: _Text, found: Opened, picture: Picture, *, direct: bool) -> Tool
         "height": picture.height,
         "size": raw.size,
     }
-    pixels = f"{picture.width}x{picture.height}, " if picture.width is not None else ""
-    told = TextContent(f"[{picture.mime_type}, {pixels}{raw.size} bytes]")
-    if not direct or raw.size > MAX_IMAGE_BYTES:
-        return ToolResult(content=(told,), details=details)
-    data = base64.b64encode(raw.at(0, MAX_IMAGE_BYTES)).decode("ascii")
-    shown = ImageContent(data, picture.mime_type)
-    return ToolResult(content=(told, shown), details=details)
+    said = f"{picture.shown}, {raw.size} bytes"
+    if not direct:
+        return ToolResult(content=(TextContent(f"[{said}]"),), details=details)
+    data = raw.at(0, MAX_IMAGE_BYTES + 1)
+    usable = picture_for_model(data, raw.size)
+    if isinstance(usable, str):
+        return ToolResult(content=(TextContent(f"[{said}; not shown: {usable}]"),), details=details)
+    shown = ImageContent(base64_text(data), usable.mime_type)
+    return ToolResult(content=(TextContent(f"[{said}]"), shown), details=details)
 
 
 @dataclass(frozen=True, slots=True)

@@ -280,11 +280,12 @@ def _listed(info: SessionInfo, scope: RunScope) -> JsonObject:
 
 
 def _said(index: int, message: Message) -> JsonObject:
+    text = message.words
     return {
         "index": index,
         "role": message.role,
-        "text": message.text[:TEXT_CHARS],
-        "cut": len(message.text) > TEXT_CHARS,
+        "text": text[:TEXT_CHARS],
+        "cut": len(text) > TEXT_CHARS,
         "toolCalls": [each.name for each in message.tool_calls],
     }
 

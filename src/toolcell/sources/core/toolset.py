@@ -17,6 +17,7 @@ from toolcell.sources.core.own_gateway import openclaw_tool
 from toolcell.sources.core.patching import apply_patch_tool
 from toolcell.sources.core.ports import CorePorts
 from toolcell.sources.core.reading import read_tool
+from toolcell.sources.core.seeing import image_tool
 from toolcell.sources.core.session_reading import SessionView, session_tools
 from toolcell.sources.core.session_sending import agents_list_tool, sessions_send_tool
 from toolcell.sources.core.shell import ShellOptions, exec_tool, process_tool
@@ -33,17 +34,21 @@ def core_tools(
     *,
     spawner: Spawner | None = None,
     clock: Clock = SYSTEM_CLOCK,
+    pictures: Http | None = None,
+    picture_seconds: float = 20.0,
 ) -> list[Tool]:
     """Return the core tools of a workspace.
 
-    They are `read`, `ls`, `find`, `grep`, `write`, `edit`, `apply_patch`, and with a shell `exec`
-    and `process`.
+    They are `read`, `ls`, `find`, `grep`, `write`, `edit`, `apply_patch`, `image`, and with a shell
+    `exec` and `process`.
 
     Args:
         workspace: The directories the file tools may read and write.
         shell: How commands run; None for no shell tools.
         spawner: Where commands live that outlast a call; needed with `shell`.
         clock: For durations.
+        pictures: How `image` loads addresses; None when it may not.
+        picture_seconds: How long one of those may take.
 
     Raises:
         ValueError: a shell without a spawner.
@@ -57,6 +62,7 @@ def core_tools(
         write_tool(workspace, turns),
         edit_tool(workspace, turns),
         apply_patch_tool(workspace, turns),
+        image_tool(workspace, pictures, picture_seconds),
     ]
     if shell is None:
         return tools

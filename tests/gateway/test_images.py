@@ -1,0 +1,171 @@
+"""Images of clients, through the official client over a real socket (issue part 4)."""
+
+import json
+
+import openai
+import pytest
+
+from tests.gateway.kit import config, gateway
+from tests.pictures import png, text, url
+from toolcell.agent.seeing import MAX_IMAGES
+
+pytestmark = pytest.mark.anyio
+
+SEES = {"providers": {"scripted": {"models": [{"id": "m", "input": ["text", "image"]}]}}}
+PICTURE = {"type": "image_url", "image_url": {"url": url(), "detail": "low"}}
+INPUT = {"type": "input_image", "image_url": url(), "detail": "auto"}
+NOTE = "[image image/png 68 bytes omitted: m does not take images]"
+
+
+def words(said):
+    return {"type": "text", "text": said}
+
+
+def asking(*parts):
+    return [{"role": "user", "content": list(parts)}]
+
+
+async def test_an_image_of_a_chat_request_reaches_a_model_that_sees(tmp_path):
+    async with gateway(config(tmp_path, models=SEES), ["a cat"]) as g:
+        messages = asking(words("what is "), PICTURE, words(" this?"))
+        got = await g.openai.chat.completions.create(model="main", messages=messages)
+        assert got.choices[0].message.content == "a cat"
+        assert g.sent()["messages"] == asking(
+            words("what is "),
+            {"type": "image_url", "image_url": {"url": url()}},
+            words(" this?"),
+        )
+
+
+async def test_an_image_of_a_responses_input_reaches_a_model_that_sees(tmp_path):
+    async with gateway(config(tmp_path, models=SEES), ["a cat", "yes"]) as g:
+        content = [{"type": "input_text", "text": "what?"}, INPUT]
+        first = await g.openai.responses.create(
+            model="main", input=[{"role": "user", "content": content}]
+        )
+        again = await g.openai.responses.create(
+            model="main", input="sure?", previous_response_id=first.id
+        )
+        assert (first.output_text, again.output_text) == ("a cat", "yes")
+        asked = [words("what?"), {"type": "image_url", "image_url": {"url": url()}}]
+        assert g.sent()["messages"][0]["content"] == asked, "the session keeps it"
+
+
+async def test_images_before_the_last_message_are_part_of_the_conversation(tmp_path):
+    async with gateway(config(tmp_path, models=SEES), ["yes"]) as g:
+        talk = [
+            *asking(PICTURE),
+            {"role": "assistant", "content": "a cat"},
+            {"role": "user", "content": "sure?"},
+        ]
+        await g.openai.chat.completions.create(model="main", messages=talk)
+        assert g.sent()["messages"][0]["content"][0]["type"] == "image_url"
+
+
+async def test_a_model_that_does_not_see_reads_that_there_is_an_image(tmp_path):
+    async with gateway(config(tmp_path), ["I cannot see it"]) as g:
+        messages = asking(words("what?"), PICTURE)
+        got = await g.openai.chat.completions.create(model="main", messages=messages)
+        assert got.choices[0].message.content == "I cannot see it"
+        assert g.sent()["messages"] == [{"role": "user", "content": f"what?\n{NOTE}"}]
+
+
+async def test_a_session_is_shown_without_the_bytes(tmp_path):
+    async with gateway(config(tmp_path, models=SEES), ["a cat"]) as g:
+        large = url(png(extra=bytes(400_000)))
+        parts = (words("what?"), {"type": "image_url", "image_url": {"url": large}})
+        await g.openai.chat.completions.create(
+            model="main", messages=asking(*parts), metadata={"session": "s1"}
+        )
+        paths = ("messages", "transcript", "calls")
+        shown = [await g.get(f"/api/sessions/s1/{path}") for path in paths]
+        found = [each for each in shown if each.status_code == 200]
+        assert found
+        assert all(len(each.content) < 4000 for each in found)
+        messages = (await g.get("/api/sessions/s1/messages")).json()["messages"]
+        (image,) = messages[0]["images"]
+        assert image["mimeType"] == "image/png"
+        assert image["bytes"] > 400_000
+
+
+def chat(part, role="user"):
+    more = {"tool_call_id": "c1"} if role == "tool" else {}
+    return "/v1/chat/completions", {"messages": [{"role": role, "content": [part], **more}]}
+
+
+def responses(part):
+    return "/v1/responses", {"input": [{"role": "user", "content": [part]}]}
+
+
+def image(address):
+    return {"type": "image_url", "image_url": {"url": address}}
+
+
+WHERE = "messages[0].content[0]"
+
+
+@pytest.mark.parametrize(
+    ("request_", "param", "says"),
+    [
+        (chat(image("https://example.com/a.png")), f"{WHERE}.image_url.url", "are not loaded"),
+        (chat(image("file:///etc/passwd")), f"{WHERE}.image_url.url", "are not loaded"),
+        (chat(image("data:image/png,abc")), f"{WHERE}.image_url.url", "must be base64"),
+        (chat(image("data:image/png;base64,!!!!")), f"{WHERE}.image_url.url", "is no base64"),
+        (chat(image(url(b"%PDF-1.7"))), f"{WHERE}.image_url.url", "no PNG, JPEG, GIF or WebP"),
+        (chat(image(url(png()[:40]))), f"{WHERE}.image_url.url", "a broken image/png"),
+        (chat(image(url(png(9000, 1)))), f"{WHERE}.image_url.url", "at most 8000"),
+        (chat(image(url(bytes(4 << 20)))), f"{WHERE}.image_url.url", "at most 3932160"),
+        (chat({"type": "image_url"}), f"{WHERE}.image_url", "is sent as a data URL"),
+        (chat(PICTURE, "system"), WHERE, "messages of the user only"),
+        (chat(PICTURE, "assistant"), WHERE, "messages of the user only"),
+        (chat(PICTURE, "tool"), WHERE, "messages of the user only"),
+        (chat({"type": "input_audio"}), WHERE, "'input_audio' are not supported"),
+        (responses({"type": "input_image", "file_id": "f"}), "input[0].content[0].image_url", ""),
+        (
+            responses({"type": "input_image", "image_url": "http://x/a.png"}),
+            "input[0].content[0].image_url",
+            "are not loaded",
+        ),
+    ],
+)
+async def test_an_image_that_cannot_be_taken_is_refused_by_name(tmp_path, request_, param, says):
+    path, body = request_
+    async with gateway(config(tmp_path, models=SEES), ["no"]) as g:
+        got = await g.post(path, body)
+        error = got.json()["error"]
+        assert (got.status_code, error["param"], g.model.bodies) == (400, param, [])
+        assert says in error["message"]
+        assert len(error["message"]) < 300
+
+
+async def test_the_official_client_raises_what_was_wrong(tmp_path):
+    async with gateway(config(tmp_path, models=SEES), ["no"]) as g:
+        with pytest.raises(openai.BadRequestError) as caught:
+            await g.openai.chat.completions.create(
+                model="main", messages=asking(image("https://example.com/a.png"))
+            )
+    assert caught.value.param == f"{WHERE}.image_url.url"
+    assert caught.value.code == "unsupported_parameter"
+
+
+async def test_images_are_bounded_in_number_and_with_the_body(tmp_path):
+    few = {"limits": {"maxRequestBytes": 20_000}}
+    async with gateway(config(tmp_path, models=SEES, gateway=few), ["no"]) as g:
+        many = await g.post(*chat_of([PICTURE] * (MAX_IMAGES + 1)))
+        large = await g.post(*chat_of([image(url(png(extra=bytes(20_000))))]))
+    assert many.json()["error"]["param"] == f"messages[0].content[{MAX_IMAGES}]"
+    assert large.status_code == 413
+
+
+def chat_of(parts):
+    return "/v1/chat/completions", {"messages": asking(*parts)}
+
+
+async def test_a_lie_about_the_type_is_put_right(tmp_path):
+    async with gateway(config(tmp_path, models=SEES), ["ok"]) as g:
+        await g.openai.chat.completions.create(
+            model="main", messages=asking(image(url(kind="image/jpeg")))
+        )
+        (part,) = g.sent()["messages"][0]["content"]
+    assert part["image_url"]["url"] == f"data:image/png;base64,{text(png())}"
+    assert json.dumps(part)
