@@ -50,10 +50,8 @@ def core_of(
     Raises:
         ConfigError: a value cannot be used.
     """
-    shell, online = (
-        ShellOptions(env=shell_environment()),
-        online_of(config, ports.expected, clock=clock),
-    )
+    shell = ShellOptions(env=shell_environment())
+    online = online_of(config, ports.expected, clock=clock)
     files = core_tools(
         WorkspaceRoots([workspace]),
         shell,
