@@ -255,7 +255,7 @@ class Bench:
             max_search_limit=chosen.max_search_limit,
         )
 
-        def executors(name: str) -> Executor:
+        async def executors(name: str) -> Executor:
             self.executors_asked.append(name)
             return self.executor
 

@@ -172,7 +172,7 @@ async def test_an_executor_that_cannot_be_had_fails_the_cell():
     async with bench(Unavailable()) as host:
         runtime = host.runtime()
 
-        def none(name):
+        async def none(name):
             message = f"executor {name!r} is not installed"
             raise RuntimeUnavailableError(message)
 

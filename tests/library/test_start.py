@@ -7,6 +7,9 @@ from importlib.util import find_spec
 import anyio
 import pytest
 
+from toolcell.app.executors import Executors
+from toolcell.errors import RuntimeUnavailableError
+
 START = """
 import sys
 from toolcell import CodeMode, Tool, ToolResult
@@ -82,3 +85,24 @@ async def test_a_program_without_a_config_builds_no_validator_of_the_tree():
         "print([node.__name__ for node in nodes if node.__pydantic_complete__])"
     )
     assert await told(START + check) == "['CodeModeSettings']"
+
+
+async def test_the_engine_is_imported_beside_the_event_loop():
+    """The import takes 60 ms and more; whoever shares the loop is served meanwhile."""
+    watch = (
+        "import sys, threading\n"
+        "class Watch:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == 'wasmtime':\n"
+        "            print(threading.current_thread() is threading.main_thread())\n"
+        "sys.meta_path.insert(0, Watch())\n"
+    )
+    assert await told(watch + START) == "False"
+
+
+async def test_no_engine_is_made_for_a_runtime_that_ended_meanwhile():
+    executors = Executors()
+    await executors.aclose()
+    with pytest.raises(RuntimeUnavailableError, match="its runtime has ended"):
+        await executors.ready("quickjs")
+    assert executors.statistics() == {}

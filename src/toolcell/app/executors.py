@@ -7,8 +7,11 @@ never another executor (rule 1.6).
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import anyio.to_thread
 
 from toolcell.config.code_mode import ExecutorName
 from toolcell.errors import RuntimeUnavailableError
@@ -43,6 +46,23 @@ class Executors:
         self._on_progress = on_progress
         self._made: dict[str, Executor] = {}
         self._node_made: NodeExecutor | None = None
+        self._closed = False
+
+    async def ready(self, name: ExecutorName) -> Executor:
+        """Return the executor called `name`; what it needs is imported in a thread, the first time.
+
+        The import takes 60 to 90 ms, which would be the event loop's.
+
+        Raises:
+            RuntimeUnavailableError: as `get`; also when all were closed meanwhile.
+        """
+        if name not in self._made and not self._blocked(name):
+            module = f"toolcell.execution.{name}.executor"
+            await anyio.to_thread.run_sync(import_module, module)
+            if self._closed:
+                msg = f"executor {name!r} is closed: its runtime has ended"
+                raise RuntimeUnavailableError(msg)
+        return self.get(name)
 
     def get(self, name: ExecutorName) -> Executor:
         """Return the executor called `name`.
@@ -69,15 +89,19 @@ class Executors:
 
     async def aclose(self) -> None:
         """Close every executor that was made."""
+        self._closed = True
         while self._made:
             _, executor = self._made.popitem()
             await executor.aclose()
         self._node_made = None
 
+    def _blocked(self, name: ExecutorName) -> bool:
+        return name == "quickjs" and QUICKJS_PLUGIN in self._denied
+
     def _make(self, name: ExecutorName) -> Executor:
         if name == "node":
             return self._node()
-        if QUICKJS_PLUGIN in self._denied:
+        if self._blocked(name):
             msg = f"executor 'quickjs' is blocked: {QUICKJS_PLUGIN!r} is in plugins.deny"
             raise RuntimeUnavailableError(msg)
         from toolcell.execution.quickjs.executor import (  # noqa: PLC0415 - wasmtime, when needed

@@ -17,7 +17,6 @@ from toolcell.app.effective import EffectiveTools
 from toolcell.app.executors import Executors
 from toolcell.app.host import Host
 from toolcell.app.masking import Masking
-from toolcell.app.recalling import ChildRecall
 from toolcell.app.run import Run, RunPorts, RunSettings
 from toolcell.app.settings import (
     approval_rules_of,
@@ -123,8 +122,7 @@ class Runtime:
             on_progress=parts.on_progress,
         )
         self.providers = ProviderRegistry(endpoints, watch=next(iter(debug), None))
-        self.swarming = self._swarm()
-        self.swarming.swarm.recall = None if parts.sessions is None else ChildRecall(parts.sessions)
+        self.swarming = self._swarm(parts.sessions)
         self.core_ports: CorePorts | None = None
         self._mcp = self._servers(servers, parts)
         self.toolbox = Toolbox(
@@ -146,7 +144,7 @@ class Runtime:
             gate=self._gate(),
             tool_search=self._tool_search,
             code_mode=RuntimePorts(
-                executors=self.executors.get,
+                executors=self.executors.ready,
                 transform=self.executors.transform,
                 spawner=self.supervisor,
                 store=self._store,
@@ -161,12 +159,13 @@ class Runtime:
         self._runs: set[Run] = set()
         self._started = False
 
-    def _swarm(self) -> Swarming:
+    def _swarm(self, sessions: Sessions | None) -> Swarming:
         return Swarming(
             ChildRuns(self.config, self.providers),
             spawner=self.supervisor,
             sink=self.sink,
             clock=self.host.clock,
+            sessions=sessions,
         )
 
     def _gate(self) -> Gate:

@@ -18,6 +18,7 @@ from toolcell.protocol.sink import Sink
 from toolcell.tools.tool import SourcedTool
 
 if TYPE_CHECKING:  # imported by runs that have swarm
+    from toolcell.sessions.contract import Sessions
     from toolcell.swarm.child import Child
     from toolcell.swarm.swarm import Swarm
 
@@ -39,13 +40,22 @@ which is for the owner: a child does not know whom its parent acts for."""
 
 
 class Swarming:
-    """One per runtime."""
+    """One per runtime; in `sessions`, children of earlier processes are found."""
 
-    def __init__(self, runner: ChildRuns, *, spawner: Spawner, sink: Sink, clock: Clock) -> None:
+    def __init__(
+        self,
+        runner: ChildRuns,
+        *,
+        spawner: Spawner,
+        sink: Sink,
+        clock: Clock,
+        sessions: Sessions | None = None,
+    ) -> None:
         self.runner = runner
         self._spawner = spawner
         self._sink = sink
         self._clock = clock
+        self._sessions = sessions
         self._swarm: Swarm | None = None
         self._tools: dict[str, tuple[SourcedTool, SourcedTool]] = {}
 
@@ -58,6 +68,10 @@ class Swarming:
             self._swarm = Swarm(
                 self.runner, spawner=self._spawner, sink=self._sink, clock=self._clock
             )
+            if self._sessions is not None:
+                from toolcell.app.recalling import ChildRecall  # noqa: PLC0415 - as above
+
+                self._swarm.recall = ChildRecall(self._sessions)
         return self._swarm
 
     def enabled(self, agent_id: str) -> bool:

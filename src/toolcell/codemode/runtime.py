@@ -6,7 +6,7 @@ Refuses to know: activation, policy, which tools are direct.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias
 
@@ -48,7 +48,7 @@ NO_TYPESCRIPT: Final = (
     "no TypeScript transformer is available; submit the program as JavaScript, without types."
 )
 
-Executors: TypeAlias = Callable[[ExecutorName], Executor]
+Executors: TypeAlias = Callable[[ExecutorName], Awaitable[Executor]]
 """Gives the configured executor; raises RuntimeUnavailableError, never another executor."""
 
 
@@ -151,7 +151,8 @@ class CodeModeRuntime:
         Raises:
             RuntimeUnavailableError: the executor cannot be loaded or started.
         """
-        await self._ports.executors(self.options.executor).prepare(self._plan().image)
+        executor = await self._ports.executors(self.options.executor)
+        await executor.prepare(self._plan().image)
 
     async def exec(
         self,
@@ -176,7 +177,7 @@ class CodeModeRuntime:
             source = asked.code
             if typescript is None:
                 source = await self._screened(source, plan.view)
-            executor = self._ports.executors(self.options.executor)
+            executor = await self._ports.executors(self.options.executor)
             if MENTION in source:
                 plan = await self._with_declarations(plan)
             safe = asked.restart_safe or force_restart_safe or self.always_restart_safe
