@@ -87,6 +87,10 @@ class Swarming:
         if self._swarm is not None:
             await self._swarm.cancel_run(scope)
 
+    def runs_in(self, session_id: str) -> bool:
+        """Whether a child that is not over has this session."""
+        return self._swarm is not None and self._swarm.runs_in(session_id)
+
     async def archive_session(self, session_id: str) -> None:
         """End the groups of a session that is over."""
         if self._swarm is not None:

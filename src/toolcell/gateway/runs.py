@@ -157,7 +157,7 @@ class RunDesk:
             ApiError: 404, or 409 when a run goes on in it.
             SessionError: the record cannot be changed.
         """
-        swarm = self._runtime.swarming.swarm
+        swarm = self._runtime.swarming
         holder = self._lines.holder(session_id)
         if holder is not None:
             raise conflict(self._busy_text(session_id, holder), "session_busy")
