@@ -17,7 +17,6 @@ from typing import Any, Final
 
 from toolcell.base.jsontext import clip_utf8, dumps, utf8_length
 from toolcell.base.masking import Masker
-from toolcell.base.version import VERSION
 from toolcell.config.env import capture_content
 from toolcell.protocol.events import (
     CallEnded,
@@ -48,6 +47,8 @@ def tracing(secrets: Iterable[str]) -> tuple[Sink, ...]:
     if isinstance(provider, api.ProxyTracerProvider | api.NoOpTracerProvider):
         return ()
     masker = Masker(secrets) if capture_content() else None
+    from toolcell.base.version import VERSION  # noqa: PLC0415 - reads a file, when used
+
     return (Guarded(Tracing(provider.get_tracer("toolcell", VERSION), masker)),)
 
 
