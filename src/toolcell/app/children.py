@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from toolcell.base.untrusted import OPENING
 from toolcell.config.resolve import agent_setting, swarm_options
@@ -55,11 +55,36 @@ class ChildTurn:
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
+class ElsewhereRunner(Protocol):
+    """Runs children in other processes."""
+
+    async def prepare(self) -> None:
+        """Check that it could; nothing is started yet.
+
+        Raises:
+            ConfigError: it cannot; says what to do.
+        """
+        ...
+
+    async def run(self, task: ChildTask) -> ChildOutcome:
+        """Run a child to its end; being cancelled ends it.
+
+        Raises:
+            ToolcellError: it could not be run, or what ran it died.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """Stop everything that was started."""
+        ...
+
+
 class ChildRuns:
     """Implements `ChildRunner`.
 
     Attributes:
         turns: Runs a turn of a child; None until somebody who can is there.
+        elsewhere: Runs the children of agents whose `backend` is not `local`.
     """
 
     def __init__(self, config: Config, providers: ProviderRegistry) -> None:
@@ -69,6 +94,7 @@ class ChildRuns:
         self._rules: dict[str, SpawnRules] = {}
         self._granted: dict[str, SourcedTool] = {}
         self.turns: Callable[[ChildTurn], Awaitable[RunResult]] | None = None
+        self.elsewhere: ElsewhereRunner | None = None
 
     def granted(self, run_id: str) -> tuple[SourcedTool, ...]:
         """Return the tools a child's run has whatever policy says: its `structured_output`."""
@@ -102,11 +128,22 @@ class ChildRuns:
         Raises:
             ToolcellError: it could not be run.
         """
+        task = replace(task, model=task.model or self._model(task))
+        backend = self.rules(task.parent.agent_id).options.backend
+        if backend == "local":
+            return await self._here(task)
+        if self.elsewhere is None:
+            msg = f"children cannot run on {backend!r} here"
+            raise ToolcellError(msg)
+        parent = replace(task.parent, channel=None, sender=None)
+        return await self.elsewhere.run(replace(task, parent=parent))
+
+    async def _here(self, task: ChildTask) -> ChildOutcome:
         wanted = None if task.schema is None else _owed(task.schema)
         turn = ChildTurn(
             scope=self._scope(task),
             prompt=task.prompt,
-            model=task.model or self._model(task),
+            model=task.model,
             options={} if task.thinking is None else {"reasoning_effort": _effort(task.thinking)},
         )
         if wanted is None:

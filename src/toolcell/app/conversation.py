@@ -15,7 +15,7 @@ from toolcell.app.children import INSTRUCTIONS, ChildTurn
 from toolcell.app.routes import NO_EXTRAS, Routes, RunExtras
 from toolcell.app.runtime import Runtime
 from toolcell.app.sending import DirectSender
-from toolcell.app.settings import max_turns_of
+from toolcell.app.settings import max_turns_of, uses_ray
 from toolcell.config.resolve import agent_setting
 from toolcell.errors import ConfigError
 from toolcell.protocol.messages import ImagePart, Message
@@ -121,6 +121,10 @@ def with_children(runtime: Runtime) -> None:
     runner = runtime.swarming.runner
     if runner.turns is None:
         runner.turns = partial(_child_turn, runtime)
+        if uses_ray(runtime.config):
+            from toolcell.app.distributed.runner import RayChildren  # noqa: PLC0415 - when used
+
+            runner.elsewhere = RayChildren(runtime, lend=with_children)
 
 
 def _lend(runtime: Runtime, sessions: Sessions | None) -> None:

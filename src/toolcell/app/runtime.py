@@ -107,6 +107,7 @@ class Runtime:
 
     def __init__(self, config: Config, parts: Parts, host: Host) -> None:
         self.config = config
+        self.parts = parts
         self.host = host
         endpoints = endpoints_of(config)
         servers = mcp_servers_of(config, parts.mcp_servers)
@@ -236,6 +237,9 @@ class Runtime:
         self._started = True
         await self.supervisor.start()
         try:
+            elsewhere = self.swarming.runner.elsewhere
+            if elsewhere is not None:
+                await elsewhere.prepare()
             if self._has_bodies():
                 await self._tool_search().launcher.prepare()
             await self.toolbox.start()
@@ -250,6 +254,9 @@ class Runtime:
         await self._store.aclose()
         await self.toolbox.aclose()
         await self.supervisor.aclose()
+        elsewhere = self.swarming.runner.elsewhere
+        if elsewhere is not None:
+            await elsewhere.aclose()
         await self.executors.aclose()
         if self._searching is not None:
             self._searching.launcher.close()

@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from toolcell.config.env import MIN_SECRET_CHARS, expand, home, secret_values
-from toolcell.config.resolve import agent_setting, model_row
+from toolcell.config.resolve import agent_setting, model_row, swarm_options
 from toolcell.config.tools_tree import ToolPolicySettings
 from toolcell.config.tree import Config, ProviderSettings
 from toolcell.errors import ConfigError
 from toolcell.policy.approvals import ASK_BEFORE_SHELL, ApprovalRule, ApprovalRules
 from toolcell.policy.rules import EffectivePolicy, ToolPolicy, effective
+from toolcell.protocol.scope import DEFAULT_AGENT
 from toolcell.providers.registry import Endpoint
 
 if TYPE_CHECKING:
@@ -199,6 +200,13 @@ def workspace_of(config: Config, agent_id: str) -> Path:
     """Return the folder an agent's file tools work in."""
     given = agent_setting(config, agent_id, "workspace")
     return Path(given).expanduser() if given is not None else Path.cwd()
+
+
+def uses_ray(config: Config) -> bool:
+    """Return whether children of any agent run on Ray workers."""
+    agents = (DEFAULT_AGENT, *config.agents.entries)
+    each = (swarm_options(config, agent) for agent in agents)
+    return any(options.enabled and options.backend == "ray" for options in each)
 
 
 def max_turns_of(config: Config, agent_id: str) -> int:

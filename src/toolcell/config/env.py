@@ -120,6 +120,14 @@ def shell_environment() -> dict[str, str]:
     return {name: os.environ[name] for name in _SHELL_VARIABLES if name in os.environ}
 
 
+def without_ray_reports() -> None:
+    """Keep Ray from sending usage reports, unless its own variable says otherwise.
+
+    Ray has no other switch; it reads the variable when it starts.
+    """
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+
+
 def home() -> Path:
     """Return toolcell's own folder: `$TOOLCELL_HOME`, else `~/.toolcell`."""
     given = variable(HOME_VARIABLE)

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from toolcell.config.fields import Settings, clamped
+from toolcell.config.swarm import address_problem
 from toolcell.config.web_tree import WebSettings
 
 
@@ -63,8 +64,30 @@ class ToolSearchSettings(Settings):
     """The most hits a search may ask for."""
 
 
-class SwarmSettings(Settings):
-    """`tools.swarm`: many child agents from one cell (rule 11). Limits alone do not enable it."""
+class RaySettings(Settings):
+    """`tools.swarm.ray`: the workers of `backend: "ray"`; see [swarm](swarm.md#on-ray-workers)."""
+
+    address: str | None = None
+    """The cluster: `host:port`, or `auto` for the one this machine belongs to. Without an address
+    a Ray of toolcell's own is started on this machine."""
+    workers: Annotated[int, clamped(1, 1000)] = 2
+    """Worker processes that run children."""
+    concurrency: Annotated[int, clamped(1, 1000)] = 64
+    """Children running at once in one worker, of all groups together."""
+    retries: Annotated[int, clamped(0, 10)] = 0
+    """How often a child is begun again whose worker died. What it did before is done twice."""
+
+    @field_validator("address")
+    @classmethod
+    def _known(cls, address: str | None) -> str | None:
+        problem = None if address is None else address_problem(address)
+        if problem is not None:
+            raise ValueError(problem)
+        return address
+
+
+class AgentSwarmSettings(Settings):
+    """`tools.swarm` of one agent (rule 11). Limits alone do not enable it."""
 
     enabled: bool = False
     """Turns it on, beside code mode."""
@@ -78,8 +101,15 @@ class SwarmSettings(Settings):
     """The longest one wait for children, in seconds."""
     default_agent_id: str = ""
     """The agent children run as when none is named."""
-    backend: Literal["local"] = "local"
-    """Where children run."""
+    backend: Literal["local", "ray"] = "local"
+    """Where children run: `local`, in this process, or on the workers of `tools.swarm.ray`."""
+
+
+class SwarmSettings(AgentSwarmSettings):
+    """`tools.swarm`: many child agents from one cell (rule 11). Limits alone do not enable it."""
+
+    ray: RaySettings = Field(default_factory=RaySettings.model_construct)
+    """The workers of `backend: "ray"`."""
 
 
 class ApprovalRuleSettings(Settings):
@@ -135,6 +165,7 @@ def _code_mode_switch(value: Any) -> Any:
 CodeModeField = Annotated[CodeModeSettings, BeforeValidator(_code_mode_switch)]
 ToolSearchField = Annotated[ToolSearchSettings, BeforeValidator(_switch)]
 SwarmField = Annotated[SwarmSettings, BeforeValidator(_switch)]
+AgentSwarmField = Annotated[AgentSwarmSettings, BeforeValidator(_switch)]
 
 
 class AgentToolSettings(ToolPolicySettings):
@@ -144,13 +175,15 @@ class AgentToolSettings(ToolPolicySettings):
     """`true`, `false`, `"auto"` or an object; its fields win over the global ones."""
     tool_search: ToolSearchField | None = None
     """`true`, `false` or an object."""
-    swarm: SwarmField | None = None
+    swarm: AgentSwarmField | None = None
     """`true`, `false` or an object."""
 
 
 class ToolsSettings(AgentToolSettings):
     """`tools`: how tools are offered, and which."""
 
+    swarm: SwarmField | None = None
+    """`true`, `false` or an object."""
     sandbox: SandboxSettings = Field(default_factory=SandboxSettings.model_construct)
     """The further policy of sandboxed agents."""
     approvals: ApprovalSettings = Field(default_factory=ApprovalSettings.model_construct)

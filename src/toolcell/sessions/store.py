@@ -95,6 +95,11 @@ class SessionStore:
         self._stopped = False
         self._readers: list[Database] = []
 
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return self._path
+
     async def __aenter__(self) -> SessionStore:
         """Open the file and start the writer.
 

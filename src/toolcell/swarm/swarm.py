@@ -6,7 +6,8 @@ Refuses to know: how a child runs, programs, models.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -83,6 +84,26 @@ class Swarm:
     def child_of(self, run_id: str) -> Child | None:
         """Return the child whose run this is; None when it is nobody's child."""
         return self._children.get(run_id)
+
+    @asynccontextmanager
+    async def adopted(self, task: ChildTask) -> AsyncIterator[None]:
+        """Take in a child of a group of another process, so that its run is known as a child's.
+
+        It is left when the children that it started are over, and theirs, and forgotten then.
+        """
+        self._children[task.run_id] = Child(
+            task=task,
+            fingerprint="",
+            group_id=group_id(task.parent),
+            label=None,
+            phase=None,
+            queued_at=self._clock.wall(),
+        )
+        try:
+            yield
+            await self._settled(task.run_id)
+        finally:
+            self._children.pop(task.run_id, None)
 
     def spawn(
         self, scope: RunScope, asked: SpawnRequest, *, key: str | None = None
@@ -184,6 +205,12 @@ class Swarm:
             "queued": sum(group.schedule.waiting for group in groups),
             "over": sum(len(group.children) - group.live for group in groups),
         }
+
+    async def _settled(self, run_id: str) -> None:
+        owned = next((g for g in self._groups.values() if g.owner.run_id == run_id), None)
+        for child in () if owned is None else tuple(owned.children.values()):
+            await child.done.wait()
+            await self._settled(child.run_id)
 
     def _refused(self, scope: RunScope, asked: SpawnRequest, rules: SpawnRules) -> Refusal | None:
         if not rules.options.enabled:

@@ -17,6 +17,10 @@ class Missing:
         """Name the constant."""
         return "MISSING"
 
+    def __reduce__(self) -> str:
+        """Stay the one value there is, in another process, too."""
+        return "MISSING"
+
 
 MISSING: Final = Missing()
 

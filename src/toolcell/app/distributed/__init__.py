@@ -1,0 +1,1 @@
+"""Children on Ray workers: `tools.swarm.backend: "ray"`."""
