@@ -1,9 +1,12 @@
 """Internal namespaces: a plugin's domain API in guest code (the seed's checklist)."""
 
+from types import SimpleNamespace
+
 import anyio
 import pytest
 
 from toolcell import CodeMode, Completed, Failed, Waiting, define_tool_plugin, tool
+from toolcell.codemode.extensions.namespaces import RunNamespaces
 from toolcell.codemode.namespaces.registry import (
     NamespaceRegistration,
     clear_code_mode_namespaces_for_plugin,
@@ -12,7 +15,8 @@ from toolcell.codemode.namespaces.registry import (
     registered_namespaces,
 )
 from toolcell.codemode.namespaces.scope import create_code_mode_namespace_tool
-from toolcell.errors import PluginError
+from toolcell.errors import CallError, PluginError
+from toolcell.protocol.scope import RunScope
 
 pytestmark = pytest.mark.anyio
 
@@ -200,6 +204,56 @@ async def test_forged_ids_and_paths_reach_nothing():
         return [found, typeof Tickets.missing, typeof Tickets.list, said];
         """
         assert await value(cm, code) == [[], "undefined", "function", None]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (["tickets", "constructor"], "Invalid code mode namespace path segment: constructor"),
+        (["tickets", "nested.__proto__"], "Invalid code mode namespace path segment: __proto__"),
+        (["tickets", "list."], "Invalid code mode namespace path segment: $"),
+        (["tickets", ""], "Invalid code mode namespace path segment: $"),
+        (["tickets", "a\0b"], "Invalid code mode namespace path segment: a"),
+        (["tickets", "nested"], "Code mode namespace path is not callable: nested"),
+        (["tickets", "nested.slow.deeper"], "is not callable: nested.slow.deeper"),
+        (["others", "list"], "Unknown code mode namespace: others"),
+        (["hidden", "list"], "Unknown code mode namespace: hidden"),
+        (["tickets", ["list"]], "malformed bridge request"),
+        (["tickets"], "malformed bridge request"),
+        (["tickets", "list", None, "no list"], "malformed bridge request"),
+        ([], "malformed bridge request"),
+    ],
+)
+async def test_a_forged_bridge_request_is_refused_by_the_host(arguments, problem):
+    """BEHAVIOURS 244, BEHAVIOURS 254: were a guest to make one, the host resolves id and path."""
+    register()
+    register("elsewhere", id="hidden", globalName="Hidden")
+    names = frozenset(("tickets", each.name) for each in TOOLS)
+    entries = {f"openclaw:{owner}:{name}": name for owner, name in names}
+    cell = SimpleNamespace(view=SimpleNamespace(owned=names, by_id=entries))
+    scope = RunScope(agent_id="main", session_id="s", session_key="k", run_id="r")
+    handler = RunNamespaces(scope).extension().handlers["namespaces.call"]
+    with pytest.raises(CallError, match=problem):
+        await handler.run(arguments, cell)
+
+
+@APIS
+async def test_several_arguments_and_none_reach_the_mapper(api):
+    """rule 6.3: the mapper gets the list of guest arguments."""
+    seen = []
+
+    def mapper(arguments):
+        seen.append(arguments)
+        return {}
+
+    register(createScope=lambda _: {"of": create_code_mode_namespace_tool("ticket_list", mapper)})
+    async with code_mode(api) as cm:
+        await value(
+            cm,
+            "await Tickets.of(); await Tickets.of(1); await Tickets.of(undefined);"
+            "await Tickets.of(null, [2]); await Tickets.of([3]); await Tickets.of(1, 2, 3)",
+        )
+    assert seen == [[], [1], [None], [None, [2]], [[3]], [1, 2, 3]]
 
 
 @APIS

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import random
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 
+from tests.sources.core.conftest import call
 from toolcell.base.clock import SYSTEM_CLOCK
 from toolcell.errors import CallError
+from toolcell.sources.core.finding import find_tool
 from toolcell.sources.core.globs import Glob
 from toolcell.sources.core.ignore import IgnoreFile, kept
+from toolcell.sources.core.workspace import WorkspaceRoots
 
 
 @pytest.mark.parametrize(
@@ -125,3 +130,53 @@ def test_a_hostile_ignore_file_is_quick():
     for _ in range(20):
         assert not passed_over(rules, "a/" * 60 + "a" * 255)
     assert SYSTEM_CLOCK.monotonic() - started < 5
+
+
+LINES = [
+    "*.log", "!keep.log", "build", "build/", "/a", "/a/", "a/b", "/a/*.txt", "**/c", "c/**", "!c",
+    "a/**/x.txt", "x.*", "[ab].txt", "?", "*", "!*/", "!*.txt", "# no", "", "/build/x*", "b/",
+    "\\!odd",
+]  # fmt: skip
+NAMES = ["a", "b", "c", "build", "x.txt", "keep.log", "a.log", "a.txt", "!odd"]
+
+
+def grow(rng: random.Random, place: Path, depth: int) -> None:
+    """Make a random tree with ignore files in it."""
+    place.mkdir()
+    if rng.random() < 0.5:
+        (place / ".gitignore").write_text("\n".join(rng.sample(LINES, rng.randint(1, 4))))
+    for name in rng.sample(NAMES, rng.randint(2, 6)):
+        if depth and "." not in name and rng.random() < 0.6:
+            grow(rng, place / name, depth - 1)
+        else:
+            (place / name).write_text("")
+
+
+def git_would_add(root: Path) -> list[str]:
+    command = ["git", "-C", str(root), "-c", "core.quotePath=false"]
+    subprocess.run([*command, "init", "-q"], check=True)
+    listed = subprocess.run(
+        [*command, "ls-files", "--others", "--exclude-standard"],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    return listed.stdout.splitlines()
+
+
+@pytest.mark.anyio
+@pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+@pytest.mark.parametrize("seed", range(12))
+async def test_find_gives_what_git_would_add(tmp_path, seed):
+    """Trees and ignore files at random; also from a directory below the root."""
+    rng = random.Random(seed)
+    root = tmp_path / "tree"
+    grow(rng, root, 4)
+    listed = git_would_add(root)
+    find = find_tool(WorkspaceRoots([root]))
+    found = (await call(find, pattern="*", hidden=True))["paths"]
+    assert sorted(found) == sorted(listed)
+    for name in NAMES[:4]:
+        if (root / name).is_dir() and any(each.startswith(f"{name}/") for each in listed):
+            below = (await call(find, pattern="*", hidden=True, path=name))["paths"]
+            assert sorted(below) == sorted(each for each in listed if each.startswith(f"{name}/"))

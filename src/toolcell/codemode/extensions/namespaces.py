@@ -29,11 +29,12 @@ from toolcell.codemode.namespaces.registry import (
     NamespaceContext,
     NamespaceRegistration,
     RegisteredNamespace,
+    registered_namespace,
     registered_namespaces,
 )
 from toolcell.codemode.namespaces.scope import Scope, read_scope, unsafe
 from toolcell.codemode.view import GuestView
-from toolcell.errors import CellError
+from toolcell.errors import CallError, CellError
 from toolcell.protocol.scope import RunScope
 
 
@@ -73,14 +74,12 @@ class RunNamespaces:
 
     async def _call(self, arguments: list[Any], cell: CellContext) -> str:
         found = _named(text_at(arguments, 0), cell.view)
-        path = _path(arguments[1] if len(arguments) > 1 else None)
-        tool = self._scope(found.registration).tools.get(path)
+        path = text_at(arguments, 1)
+        tool = self._scope(found.registration).tools.get(tuple(path.split(".")))
         if tool is None:
-            msg = f"Code mode namespace path is not callable: {'.'.join(path)}"
-            raise unknown(msg)
-        given = arguments[2] if len(arguments) > 2 and isinstance(arguments[2], list) else []
+            raise _not_callable(path)
         entry = _entry(found, tool.tool_name, cell.view)
-        return await call_value(entry, tool.input(given), cell)
+        return await call_value(entry, tool.input(_given(arguments)), cell)
 
     def _scope(self, registration: NamespaceRegistration) -> Scope:
         made = self._scopes.get(registration.id)
@@ -107,13 +106,12 @@ class RunNamespaces:
 
 def visible(view: GuestView) -> list[RegisteredNamespace]:
     """Return the namespaces whose required tools are all there, of their own plugin (rule 6.2)."""
-    return [
-        each
-        for each in registered_namespaces()
-        if all(
-            (each.plugin_id, name) in view.owned for name in each.registration.required_tool_names
-        )
-    ]
+    return [each for each in registered_namespaces() if _sees(view, each)]
+
+
+def _sees(view: GuestView, namespace: RegisteredNamespace) -> bool:
+    owner, owned = namespace.plugin_id, view.owned
+    return all((owner, name) in owned for name in namespace.registration.required_tool_names)
 
 
 def _created(registration: NamespaceRegistration, context: NamespaceContext) -> Any:
@@ -126,22 +124,27 @@ def _created(registration: NamespaceRegistration, context: NamespaceContext) -> 
 
 
 def _named(namespace_id: str, view: GuestView) -> RegisteredNamespace:
-    for each in visible(view):
-        if each.registration.id == namespace_id:
-            return each
+    found = registered_namespace(namespace_id)
+    if found is not None and _sees(view, found):
+        return found
     msg = f"Unknown code mode namespace: {namespace_id}"
     raise unknown(msg)
 
 
-def _path(given: Any) -> tuple[str, ...]:
-    if not isinstance(given, list) or not all(isinstance(part, str) for part in given):
-        msg = "a malformed bridge request was refused."
-        raise bad_input(msg)
-    for part in given:
+def _not_callable(path: str) -> CallError:
+    for part in path.split("."):
         if unsafe(part):
-            msg = f"Invalid code mode namespace path segment: {part}"
-            raise bad_input(msg)
-    return tuple(given)
+            return bad_input(f"Invalid code mode namespace path segment: {part}")
+    return unknown(f"Code mode namespace path is not callable: {path}")
+
+
+def _given(arguments: list[Any]) -> list[Any]:
+    """Return the guest's arguments: one by itself, several as a list behind a null."""
+    if len(arguments) <= 3:
+        return arguments[2:]
+    if not isinstance(arguments[3], list):
+        raise bad_input("a malformed bridge request was refused.")
+    return arguments[3]
 
 
 def _entry(found: RegisteredNamespace, tool_name: str, view: GuestView) -> Entry:

@@ -118,6 +118,11 @@ def registered_namespaces() -> tuple[RegisteredNamespace, ...]:
     return tuple(sorted(found, key=lambda each: sort_key(each.registration.id)))
 
 
+def registered_namespace(namespace_id: str) -> RegisteredNamespace | None:
+    """Return one namespace by its id; None when it is not registered (any more)."""
+    return _registered.get(namespace_id)
+
+
 def _made(given: NamespaceRegistration | Mapping[str, Any]) -> NamespaceRegistration:
     if isinstance(given, NamespaceRegistration):
         return given

@@ -30,7 +30,26 @@ class _Rule:
     anchored: bool
     text: str | None = None
     ending: str | None = None
-    pattern: re.Pattern[str] | None = None
+    pattern: _Pattern | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Pattern:
+    """A rule with signs. `depth` is how many directories its paths go through, if that is fixed."""
+
+    regex: re.Pattern[str]
+    anchored: bool
+    only_directories: bool
+    start: str
+    depth: int | None
+
+    def named(self, names: list[str], place: str) -> list[str]:
+        """Return the names it is about."""
+        if not self.anchored:
+            return [name for name in names if self.regex.fullmatch(name)]
+        if not place.startswith(self.start) or self.depth not in {None, place.count("/")}:
+            return []
+        return [name for name in names if self.regex.fullmatch(place + name)]
 
 
 class _Group:
@@ -45,32 +64,29 @@ class _Group:
         self.negated = rules[0].negated
         self._files = _Plain([each for each in rules if not each.only_directories])
         self._directories = _Plain(rules)
-        self._endings = tuple({each.ending for each in rules if each.ending is not None})
-        self._patterns = [
-            (each.pattern, each.anchored, each.only_directories)
-            for each in rules
-            if each.pattern is not None
-        ]
+        self._endings = {f"{each.ending}/" for each in rules if each.ending is not None}
+        self._patterns = [each.pattern for each in rules if each.pattern is not None]
 
-    def named(self, names: list[str], place: str, *, directories: bool) -> list[str]:
+    def named(self, names: list[str], joined: str, place: str, *, directories: bool) -> list[str]:
         """Return the entries of a directory that one of the rules is about.
 
         Args:
             names: Their names.
+            joined: The names, and a slash after each.
             place: The path of their directory below that of the ignore file, `""` or `a/b/`.
             directories: Whether they are directories.
         """
         plain = self._directories if directories else self._files
-        anywhere, endings = plain.names, self._endings
-        found = [name for name in names if name in anywhere or name.endswith(endings)]
+        found = list(plain.names.intersection(names))
+        for ending in self._endings:
+            if ending in joined:
+                found += [name for name in names if name.endswith(ending[:-1])]
         here = plain.paths.get(place)
         if here:
-            found += [name for name in names if name in here]
-        for pattern, anchored, only_directories in self._patterns:
-            if only_directories and not directories:
-                continue
-            before = place if anchored else ""
-            found += [name for name in names if pattern.fullmatch(before + name)]
+            found += here.intersection(names)
+        for pattern in self._patterns:
+            if directories or not pattern.only_directories:
+                found += pattern.named(names, place)
         return found
 
 
@@ -132,11 +148,11 @@ def kept(
     if not names:
         return names
     ignored: set[str] = set()
-    open_names = names
+    open_names, joined = names, "/".join(names) + "/"
     for file in reversed(chain):
         place = file.place(prefix)
         for group in file.groups:
-            named = group.named(open_names, place, directories=directories)
+            named = group.named(open_names, joined, place, directories=directories)
             if not named:
                 continue
             decided = set(named)
@@ -166,9 +182,12 @@ def _read(line: str) -> _Rule | None:
     if text[0] == "*" and not (anchored or only_directories or _SIGNS.intersection(text[1:])):
         return _Rule(negated, only_directories, anchored, ending=text[1:])
     try:
-        pattern = re.compile(_path_regex(segments), re.DOTALL)
+        regex = re.compile(_path_regex(segments), re.DOTALL)
     except (re.error, RecursionError, OverflowError):
         return None
+    start = "" if len(segments) == 1 or _SIGNS.intersection(segments[0]) else f"{segments[0]}/"
+    depth = None if "**" in segments else len(segments) - 1
+    pattern = _Pattern(regex, anchored, only_directories, start, depth)
     return _Rule(negated, only_directories, anchored, pattern=pattern)
 
 
