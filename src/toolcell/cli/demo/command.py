@@ -21,6 +21,7 @@ from toolcell.cli.demo.script import PROGRAM, QUESTION, code_mode_steps, direct_
 from toolcell.cli.opening import Opening, opened
 from toolcell.cli.options import SHARED, Shared
 from toolcell.config.parse import parse_config
+from toolcell.config.resolve import takes_images
 from toolcell.config.tree import Config
 from toolcell.protocol.events import CellParked, Event, ModelCalled
 from toolcell.providers.scripted import ScriptedProvider
@@ -101,7 +102,9 @@ async def _measure(mode: Mode, base: Config, model: str | None, progress: Progre
                 steps = direct_steps() if mode == "direct" else code_mode_steps()
                 open_.runtime.providers.add("scripted", ScriptedProvider(steps))
             scope = open_.runtime.scope(channel="demo")
-            measured.tools = len(open_.runtime.tools())
+            sees = takes_images(open_.runtime.config, model)
+            tools = (each.tool for each in open_.runtime.tools())
+            measured.tools = sum(sees or not tool.needs_vision for tool in tools)
             start = SYSTEM_CLOCK.monotonic()
             turn = Turn(scope=scope, prompt=QUESTION, model=model or SCRIPTED)
             result = await converse(open_.runtime, open_.sessions, turn)
