@@ -58,8 +58,8 @@ async def test_a_model_that_does_not_see_reads_a_note_in_its_place():
 
 async def test_a_request_without_images_is_as_it_was():
     messages = (Message(role="user", text="hi"), Message(role="assistant", text="ho"))
-    assert seen(messages, model="m", takes_images=False) == messages
-    assert seen(messages, model="m", takes_images=True) == messages
+    assert seen(messages, unseen="no") == messages
+    assert seen(messages) == messages
 
 
 async def test_the_users_images_stand_where_the_user_put_them():
@@ -138,7 +138,7 @@ async def test_a_result_has_a_bounded_number_of_images():
 def test_older_images_become_notes_once_there_are_many():
     """Endpoints refuse a request with too many images; the latest are what the talk is about."""
     talk = [Message(role="user", text=f"{n}", images=(part(n),)) for n in range(MAX_IMAGES + 3)]
-    sent = seen(talk, model="m", takes_images=True)
+    sent = seen(talk)
     assert [bool(message.images) for message in sent] == [False] * 3 + [True] * MAX_IMAGES
     assert sent[0].text == (
         "0\n[image image/png 68 bytes omitted: only the last 20 images of a conversation are "
@@ -150,9 +150,9 @@ def test_older_images_become_notes_once_there_are_many():
 def test_older_images_become_notes_once_they_are_large():
     large = ImagePart("A" * (MAX_CHARS // 4), "image/png")
     talk = [Message(role="tool", text="t", images=(large, large)) for _ in range(3)]
-    sent = seen(talk, model="m", takes_images=True)
+    sent = seen(talk)
     assert [len(message.images) for message in sent] == [0, 2, 2]
-    middle = seen([*talk, Message(role="user", images=(part(),))], model="m", takes_images=True)
+    middle = seen([*talk, Message(role="user", images=(part(),))])
     assert [len(message.images) for message in middle] == [0, 1, 2, 1]
     assert middle[1].text.startswith("t\n[image image/png 3.75 MB omitted: only the last")
 
@@ -172,4 +172,59 @@ async def test_a_fallback_sees_or_reads_by_its_own_entry():
     made.fallback = lambda _error: route
     await made.run(provider=first)
     assert "omitted: m does not take images" in first.bodies[-1]["messages"][-1]["content"]
+    assert second.bodies[0]["messages"][-1]["content"][1]["type"] == "image_url"
+
+
+REFUSED = ProviderError("400: could not process image", status=400)
+
+
+async def test_an_image_the_endpoint_refuses_does_not_end_the_session():
+    """What looks whole may not be: the model is asked once more and reads notes."""
+    made = rig(steps=[tool_call("look", {}, id="c1"), REFUSED, "I read."])
+    result = await made.run(takes_images=True)
+    assert (result.status, result.text) == ("completed", "I read.")
+    assert made.sent(1)[-1]["content"][1]["type"] == "image_url"
+    note = "[image image/png 68 bytes omitted: the endpoint refused a request with images]"
+    assert made.sent(2)[-1] == {
+        "role": "tool",
+        "tool_call_id": "c1",
+        "content": f"a cat\n{note}",
+    }
+    (told,) = [r.data() for r in await made.sessions.events("s1") if r.type == "diagnostic"]
+    assert told["message"] == "asking m again without images: 400: could not process image"
+
+
+@pytest.mark.parametrize(
+    ("steps", "calls"),
+    [
+        ([tool_call("look", {}), REFUSED, REFUSED], 3),
+        ([REFUSED], 1),
+        ([tool_call("look", {}), ProviderError("500", status=500)], 2),
+    ],
+)
+async def test_what_is_refused_without_images_fails_the_run(steps, calls):
+    made = rig(steps=steps)
+    result = await made.run(takes_images=True)
+    assert (result.status, len(made.provider.bodies)) == ("failed", calls)
+
+
+async def test_a_model_that_never_saw_is_not_asked_again():
+    made = rig(steps=[tool_call("look", {}), REFUSED])
+    assert (await made.run()).status == "failed"
+    assert len(made.provider.bodies) == 2
+
+
+async def test_a_fallback_is_shown_what_the_first_model_refused():
+    first = ScriptedProvider([tool_call("look", {}), REFUSED, ProviderError("busy", status=503)])
+    second = ScriptedProvider(["I see."])
+    made = rig()
+
+    async def call_tool(visible, arguments, _call_id):
+        return await visible.sourced.tool.execute(arguments, None)
+
+    route = Route(
+        provider=second, model="m2", plan=made.planned, call_tool=call_tool, takes_images=True
+    )
+    made.fallback = lambda error: route if error.status == 503 else None
+    assert (await made.run(provider=first, takes_images=True)).text == "I see."
     assert second.bodies[0]["messages"][-1]["content"][1]["type"] == "image_url"

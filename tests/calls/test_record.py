@@ -11,7 +11,7 @@ from toolcell.errors import CallError
 from toolcell.protocol.events import Diagnostic
 from toolcell.protocol.hooks import Hooks
 from toolcell.protocol.scope import RunScope
-from toolcell.tools.content import ToolResult
+from toolcell.tools.content import ImageContent, TextContent, ToolResult
 
 
 def test_a_call_begins_and_ends_once_whatever_is_said_later() -> None:
@@ -72,3 +72,20 @@ async def test_what_nobody_listens_to_is_not_made() -> None:
     with pytest.raises(CallError):
         await blocked.call(invocation(core("x", Counted())))
     assert [type(event) for event in sink.events] == [Diagnostic]
+
+
+def test_images_are_on_record_by_type_and_size() -> None:
+    """A record is read by people, and the model has the image from its conversation."""
+    sink = Recording()
+    record = CallRecord(
+        invocation(core("x", Counted())), 1, Recorder(sink, ManualClock(), NO_SECRETS)
+    )
+    record.begin({})
+    content = (TextContent("a cat"), ImageContent("QUJDRA==", "image/png"))
+    record.end("completed", result=ToolResult(content=content))
+    assert sink.ended[0].result == {
+        "content": [
+            {"type": "text", "text": "a cat"},
+            {"type": "image", "mimeType": "image/png", "bytes": 4},
+        ]
+    }

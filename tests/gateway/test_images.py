@@ -5,9 +5,10 @@ import json
 import openai
 import pytest
 
-from tests.gateway.kit import config, gateway
+from tests.gateway.kit import QUICKJS, config, gateway
 from tests.pictures import png, text, url
 from toolcell.agent.seeing import MAX_IMAGES
+from toolcell.providers.scripted import tool_call
 
 pytestmark = pytest.mark.anyio
 
@@ -88,9 +89,56 @@ async def test_a_session_is_shown_without_the_bytes(tmp_path):
         assert image["bytes"] > 400_000
 
 
+async def test_a_clients_tool_may_give_an_image_in_responses(tmp_path):
+    """A screenshot that the client took: the same run goes on, and its model sees it."""
+    tool = {"type": "function", "name": "shot", "description": "Screenshot.", "parameters": {}}
+    steps = [tool_call("shot", {}), "a cat"]
+    async with gateway(config(tmp_path, models=SEES), steps) as g:
+        create = g.openai.responses.create
+        first = await create(model="main", input="look", tools=[tool])
+        (call,) = [item for item in first.output if item.type == "function_call"]
+        brought = {
+            "type": "function_call_output",
+            "call_id": call.call_id,
+            "output": [{"type": "input_text", "text": "here"}, INPUT],
+        }
+        done = await create(model="main", input=[brought], tools=[tool])
+        assert done.output_text == "a cat"
+        result, carrier = g.sent()["messages"][-2:]
+        assert "here" in result["content"]
+        assert carrier["content"][1] == {"type": "image_url", "image_url": {"url": url()}}
+
+
+async def test_a_clients_tool_may_give_an_image_alone_in_a_chat(tmp_path):
+    function = {"name": "shot", "description": "Screenshot.", "parameters": {"type": "object"}}
+    tools = [{"type": "function", "function": function}]
+    steps = [tool_call("shot", {}), "I read"]
+    async with gateway(config(tmp_path), steps) as g:
+        first = await g.chat(tools=tools)
+        (call,) = first.choices[0].message.tool_calls
+        brought = {"role": "tool", "tool_call_id": call.id, "content": [PICTURE]}
+        done = await g.openai.chat.completions.create(model="main", messages=[brought], tools=tools)
+        assert done.choices[0].message.content == "I read"
+        assert NOTE in g.sent()["messages"][-1]["content"]
+
+
+async def test_a_program_gets_what_an_image_of_a_clients_tool_is(tmp_path):
+    """rule 4.8: values are JSON; the picture does not cross the bridge."""
+    function = {"name": "shot", "description": "Screenshot.", "parameters": {"type": "object"}}
+    tools = [{"type": "function", "function": function}]
+    steps = [tool_call("exec", {"code": "return await shot({})"}), "I read"]
+    settings = config(tmp_path, models=SEES, tools={"codeMode": QUICKJS})
+    async with gateway(settings, steps) as g:
+        first = await g.chat(tools=tools)
+        (call,) = first.choices[0].message.tool_calls
+        brought = {"role": "tool", "tool_call_id": call.id, "content": [PICTURE]}
+        await g.openai.chat.completions.create(model="main", messages=[brought], tools=tools)
+        assert "[image image/png 68 bytes]" in g.sent()["messages"][-1]["content"]
+        assert text(png()) not in json.dumps(g.sent())
+
+
 def chat(part, role="user"):
-    more = {"tool_call_id": "c1"} if role == "tool" else {}
-    return "/v1/chat/completions", {"messages": [{"role": role, "content": [part], **more}]}
+    return "/v1/chat/completions", {"messages": [{"role": role, "content": [part]}]}
 
 
 def responses(part):
@@ -108,6 +156,7 @@ WHERE = "messages[0].content[0]"
     ("request_", "param", "says"),
     [
         (chat(image("https://example.com/a.png")), f"{WHERE}.image_url.url", "are not loaded"),
+        (chat(image("https://x/a;base64,QUJD")), f"{WHERE}.image_url.url", "are not loaded"),
         (chat(image("file:///etc/passwd")), f"{WHERE}.image_url.url", "are not loaded"),
         (chat(image("data:image/png,abc")), f"{WHERE}.image_url.url", "must be base64"),
         (chat(image("data:image/png;base64,!!!!")), f"{WHERE}.image_url.url", "is no base64"),
@@ -116,9 +165,8 @@ WHERE = "messages[0].content[0]"
         (chat(image(url(png(9000, 1)))), f"{WHERE}.image_url.url", "at most 8000"),
         (chat(image(url(bytes(4 << 20)))), f"{WHERE}.image_url.url", "at most 3932160"),
         (chat({"type": "image_url"}), f"{WHERE}.image_url", "is sent as a data URL"),
-        (chat(PICTURE, "system"), WHERE, "messages of the user only"),
-        (chat(PICTURE, "assistant"), WHERE, "messages of the user only"),
-        (chat(PICTURE, "tool"), WHERE, "messages of the user only"),
+        (chat(PICTURE, "system"), WHERE, "from users and tools only"),
+        (chat(PICTURE, "assistant"), WHERE, "from users and tools only"),
         (chat({"type": "input_audio"}), WHERE, "'input_audio' are not supported"),
         (responses({"type": "input_image", "file_id": "f"}), "input[0].content[0].image_url", ""),
         (

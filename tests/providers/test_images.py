@@ -131,3 +131,10 @@ def test_parts_follow_one_another_whatever_the_places_say():
     images = tuple(ImagePart(f"{n}", "image/png", at) for n, at in enumerate((2, 1, 99, None)))
     pieces = list(Message(role="user", text="abcd", images=images).parts())
     assert pieces == ["ab", images[0], images[1], "cd", images[2], images[3]]
+
+
+async def test_anthropic_has_no_blank_text_between_images():
+    """The wire refuses blank text."""
+    blank = Message(role="user", text="a \n b", images=(part(1, at=1), part(2, at=3)))
+    turns = (await sent(ANTHROPIC, blank))["messages"]
+    assert [each["type"] for each in turns[0]["content"]] == ["text", "image", "image", "text"]

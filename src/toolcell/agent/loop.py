@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Literal
+from typing import Final, Literal
 
 import anyio
 
@@ -21,10 +21,13 @@ from toolcell.agent.seeing import seen
 from toolcell.agent.showing import Shown
 from toolcell.agent.states import Act, Done, Prepare, State, Turn
 from toolcell.errors import ProviderError, ToolcellError
-from toolcell.protocol.events import MessageAdded, ModelCalled, RunEnded, RunStarted
+from toolcell.protocol.events import Diagnostic, MessageAdded, ModelCalled, RunEnded, RunStarted
 from toolcell.protocol.messages import Message, ModelRequest, ToolCall, Usage
 from toolcell.surface.enforcement import check_payload
 from toolcell.surface.plan import SurfacePlan
+
+REFUSED_AS_IT_IS: Final = frozenset({400, 413, 422})
+"""Answers that say the request itself is wrong; an image in it may be what is."""
 
 
 async def run_agent(
@@ -71,6 +74,7 @@ class AgentRun:
         self._turns = 0
         self._usage = Usage()
         self._heard = False
+        self._images_refused = False
         self._shown = Shown(ports.sink, ports.clock, request.scope)
 
     async def run(self) -> RunResult:
@@ -119,11 +123,7 @@ class AgentRun:
         prompt = "\n\n".join(filter(None, (self._request.system, plan.prompt))) or None
         self._shown.tell(prompt, plan.definitions)
         system = (Message(role="system", text=prompt),) if prompt else ()
-        talk = seen(
-            (*self._history, *self._added),
-            model=self._request.model,
-            takes_images=self._request.takes_images,
-        )
+        talk = seen((*self._history, *self._added), unseen=self._unseen())
         request = ModelRequest(
             model=self._request.model,
             messages=(*system, *talk),
@@ -143,7 +143,7 @@ class AgentRun:
                 on_text=None if self._on_text is None else self._told,
             )
         except ProviderError as error:
-            return self._elsewhere(error)
+            return self._elsewhere(error, request)
         self._turns += 1
         self._usage = Usage(
             input_tokens=self._usage.input_tokens + reply.usage.input_tokens,
@@ -170,12 +170,31 @@ class AgentRun:
         if self._on_text is not None:
             self._on_text(piece)
 
-    def _elsewhere(self, error: ProviderError) -> Prepare:
+    def _elsewhere(self, error: ProviderError, request: ModelRequest) -> Prepare:
         """Go on with another model; never when words of this one were passed on already."""
-        if self._heard or (route := self._ports.fallback(error)) is None:
+        if self._heard:
             raise error
-        self._ports, self._request = route.taken(self._ports, self._request)
+        if (route := self._ports.fallback(error)) is not None:
+            self._ports, self._request = route.taken(self._ports, self._request)
+            self._images_refused = False
+        elif error.status in REFUSED_AS_IT_IS and any(m.images for m in request.messages):
+            self._give_up_images(error)
+        else:
+            raise error
         return Prepare()
+
+    def _give_up_images(self, error: ProviderError) -> None:
+        """Ask once more without images: one that is refused would end every later run, too."""
+        self._images_refused = True
+        at, scope = self._ports.clock.wall(), self._request.scope
+        message = f"asking {self._request.model} again without images: {error.message}"
+        told = Diagnostic(at=at, level="warning", subject="model", message=message, scope=scope)
+        self._ports.sink.emit(told)
+
+    def _unseen(self) -> str:
+        if self._images_refused:
+            return "the endpoint refused a request with images"
+        return "" if self._request.takes_images else f"{self._request.model} does not take images"
 
     async def _act(self, plan: SurfacePlan, calls: tuple[ToolCall, ...]) -> Prepare:
         dispatch = Dispatch(calls, plan, self._ports.call_tool, self._limits)

@@ -20,25 +20,28 @@ MAX_IMAGES: Final = 20
 """Images of one request; beyond that the strictest endpoint takes only small ones."""
 MAX_CHARS: Final = 20 << 20
 """Base64 of one request's images: the strictest endpoint takes 32 MB, text and tools included."""
+_TOO_MANY: Final = f"only the last {MAX_IMAGES} images of a conversation are sent, 15 MB in all"
 
 
-def seen(messages: Sequence[Message], *, model: str, takes_images: bool) -> tuple[Message, ...]:
-    """Return the conversation as `model` is sent it; the record keeps every image."""
+def seen(messages: Sequence[Message], *, unseen: str = "") -> tuple[Message, ...]:
+    """Return the conversation as a model is sent it; the record keeps every image.
+
+    Args:
+        messages: The conversation.
+        unseen: Why the model is sent no image at all; empty when it is.
+    """
     if not any(message.images for message in messages):
         return tuple(messages)
-    why_not = f"{model} does not take images" if not takes_images else ""
     images, chars = MAX_IMAGES, MAX_CHARS
     out: list[Message] = []
     for message in reversed(messages):
-        kept: list[ImagePart] = []
+        kept = 0
         for image in reversed(message.images):
             images, chars = images - 1, chars - len(image.data)
-            if takes_images and images >= 0 and chars >= 0:
-                kept.append(image)
-        if len(kept) < len(message.images):
-            # The newest are kept, so what is missing comes first.
-            message = _without(message, len(message.images) - len(kept), why_not)  # noqa: PLW2901
-        out.append(message)
+            kept += not unseen and images >= 0 and chars >= 0
+        missing = len(message.images) - kept
+        # The newest are kept, so what is missing comes first.
+        out.append(_without(message, missing, unseen or _TOO_MANY) if missing else message)
     return tuple(reversed(out))
 
 
@@ -50,7 +53,6 @@ def image_part(block: ImageContent) -> ImagePart | str:
 
 def _without(message: Message, count: int, why: str) -> Message:
     """Put notes in the place of the first `count` images."""
-    why = why or f"only the last {MAX_IMAGES} images of a conversation are sent, 15 MB in all"
     text, images = "", []
     for part in message.parts():
         if isinstance(part, str):

@@ -87,7 +87,7 @@ def _continued(service: Service, ask: Ask, agent: str) -> LiveRun:
     if missing:
         message = f"results are missing for the tool calls {', '.join(missing[:10])}"
         raise invalid(message, param="messages", code="missing_tool_results")
-    brought = [live.client.answer(call_id, text) for call_id, text in ask.results.items()]
+    brought = [live.client.answer(call_id, result) for call_id, result in ask.results.items()]
     if not any(brought) and live.over and live.told:
         message = f"run {live.run_id!r} is {live.status}, and its answer was sent"
         raise conflict(message, "run_over", retry=False)

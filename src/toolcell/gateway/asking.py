@@ -48,7 +48,7 @@ class Ask:
     model: str | None = None
     prompt: str | None = None
     history: tuple[Message, ...] = ()
-    results: Mapping[str, str] = field(default_factory=dict)
+    results: Mapping[str, Message] = field(default_factory=dict)
     instructions: str | None = None
     tools: tuple[ClientDefinition, ...] = ()
     tools_disabled: bool = False
@@ -62,7 +62,7 @@ class Ask:
 
 def conversation(
     messages: Sequence[Message],
-) -> tuple[Message | None, tuple[Message, ...], dict[str, str]]:
+) -> tuple[Message | None, tuple[Message, ...], dict[str, Message]]:
     """Split a conversation into what is asked now, what was before, and results brought.
 
     Returns:
@@ -77,11 +77,11 @@ def conversation(
     if last.role == "user":
         return last, tuple(before), {}
     if last.role == "tool":
-        results: dict[str, str] = {}
+        results: dict[str, Message] = {}
         for message in reversed(messages):
             if message.role != "tool":
                 break
-            results.setdefault(message.tool_call_id or "", message.text)
+            results.setdefault(message.tool_call_id or "", message)
         return None, (), dict(reversed(results.items()))
     raise invalid(
         "the last message must be the user's, or the result of a tool call", param="messages"

@@ -146,15 +146,16 @@ def client_tools(functions: Sequence[FunctionDefinition]) -> tuple[ClientDefinit
 
 def _message(given: ChatMessage, index: int) -> Message:
     where = f"messages[{index}]"
-    if given.role == "user":
+    if given.role in ("user", "tool"):
         said, images = content_of(given.content, param=f"{where}.content")
-        return Message(role="user", text=said, images=images)
+        if given.role == "user":
+            return Message(role="user", text=said, images=images)
+        if not given.tool_call_id:
+            raise invalid("a tool message names its tool_call_id", param=where)
+        # The wire itself has text only here; clients send images all the same.
+        return Message(role="tool", text=said, tool_call_id=given.tool_call_id, images=images)
     text = text_of(given.content, param=f"{where}.content")
     match given.role:
-        case "tool":
-            if not given.tool_call_id:
-                raise invalid("a tool message names its tool_call_id", param=where)
-            return Message(role="tool", text=text, tool_call_id=given.tool_call_id)
         case "assistant":
             calls = tuple(
                 ToolCall(call.id, call.function.name, call.function.arguments)

@@ -1,6 +1,6 @@
 """Owns the calls of one run that its client is to make: asked, handed out, answered.
 
-Above: `live`, `client_tools`. Below: `base`. Refuses to know: HTTP, wires.
+Above: `live`, `client_tools`. Below: `base`, `protocol.messages`. Refuses to know: HTTP, wires.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any
 import anyio
 
 from toolcell.base.identifiers import fresh
+from toolcell.protocol.messages import Message
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +30,7 @@ class PendingCall:
 
     call: ClientCall
     handed: bool = False
-    outcome: str | None = None
+    outcome: Message | None = None
     settled: anyio.Event = field(default_factory=anyio.Event)
 
 
@@ -78,12 +79,12 @@ class ClientCalling:
             self.handed.add(pending.call.call_id)
         return tuple(pending.call for pending in new)
 
-    def answer(self, call_id: str, text: str) -> bool:
+    def answer(self, call_id: str, result: Message) -> bool:
         """Give a handed call its result; False when it waits for none (any more)."""
         pending = self._open.get(call_id)
         if pending is None or not pending.handed or pending.outcome is not None:
             return False
-        pending.outcome = text
+        pending.outcome = result
         pending.settled.set()
         return True
 

@@ -18,8 +18,9 @@ from toolcell.base.identifiers import digest
 from toolcell.base.jsontext import canonical, loads, to_plain
 from toolcell.errors import CallError, EffectStatus
 from toolcell.gateway.live import LiveRun
+from toolcell.protocol.messages import Message
 from toolcell.sources.client import ClientDefinition, ClientSource
-from toolcell.tools.content import TextContent, ToolResult
+from toolcell.tools.content import ImageContent, TextContent, ToolResult
 from toolcell.tools.tool import ToolContext
 
 MAX_SOURCES: Final = 64
@@ -87,13 +88,16 @@ class ClientDesk:
         self._closing = True
 
 
-def client_result(text: str) -> ToolResult:
+def client_result(said: Message) -> ToolResult:
     """Return what a client sent as a result.
 
     Wires carry results as text. A JSON object or array is what the program gets as its value; any
-    other text is the value itself.
+    other text is the value itself. Images are for a model; where they are all there is, a program
+    gets what they are.
     """
-    return ToolResult(content=(TextContent(text),), details=_value(text))
+    images = (ImageContent(image.data, image.mime_type) for image in said.images)
+    text = (TextContent(said.text),) if said.text or not said.images else ()
+    return ToolResult(content=(*text, *images), details=_value(said.text or said.words))
 
 
 def _value(text: str) -> Any:

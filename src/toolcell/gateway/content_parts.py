@@ -32,7 +32,7 @@ def text_of(content: object, *, param: str) -> str:
 
 
 def content_of(content: object, *, param: str) -> tuple[str, tuple[ImagePart, ...]]:
-    """Return the text and the images of a user's message.
+    """Return the text and the images of a user's message, or of a tool's result.
 
     Raises:
         ApiError: 400: it has parts that are neither, or an image that no model can be sent.
@@ -57,7 +57,7 @@ def _read(content: object, param: str, *, seeing: bool) -> tuple[str, tuple[Imag
             text += _text(part, where, seeing=seeing)
             continue
         if not seeing:
-            message = "images are taken in messages of the user only; send text here"
+            message = "images are taken from users and tools only; send text here"
             raise invalid(message, param=where, code="unsupported_parameter")
         if len(images) == MAX_IMAGES:
             message = f"one message has at most {MAX_IMAGES} images"

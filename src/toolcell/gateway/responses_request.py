@@ -128,9 +128,9 @@ def _messages(given: str | Sequence[Mapping[str, Any]]) -> list[Message]:
             case "function_call":
                 _add_call(out, item, where)
             case "function_call_output":
-                text = text_of(item.get("output"), param=f"{where}.output")
+                text, images = content_of(item.get("output"), param=f"{where}.output")
                 call_id = _text(item, "call_id", where)
-                out.append(Message(role="tool", text=text, tool_call_id=call_id))
+                out.append(Message(role="tool", text=text, tool_call_id=call_id, images=images))
             case _ if kind in _UNREAD:
                 pass
             case _:

@@ -73,7 +73,10 @@ async def test_an_image_of_the_workspace_is_shown_by_what_its_bytes_say(workspac
         ("a.png", "'a.png' cannot be shown: it is no PNG, JPEG, GIF or WebP image."),
         ("cut.png", "'cut.png' cannot be shown: it is a broken image/png."),
         ("wide.png", "it is 9000x1 pixels, a side has at most 8000."),
-        ("huge.png", f"bytes, at most {MAX_IMAGE_BYTES} can be sent."),
+        (
+            "huge.png",
+            f"it has {MAX_IMAGE_BYTES + 68} bytes, at most {MAX_IMAGE_BYTES} can be sent.",
+        ),
     ],
 )
 async def test_what_cannot_be_shown_is_an_error_that_says_why(workspace, root, path, says):
@@ -84,7 +87,7 @@ async def test_what_cannot_be_shown_is_an_error_that_says_why(workspace, root, p
     (root / "a.png").write_text("I am a PNG")
     (root / "cut.png").write_bytes(png()[:50])
     (root / "wide.png").write_bytes(png(9000, 1))
-    (root / "huge.png").write_bytes(png(extra=bytes(MAX_IMAGE_BYTES)))
+    (root / "huge.png").write_bytes(png() + bytes(MAX_IMAGE_BYTES))
     with anyio.fail_after(5):
         error = await refusal(image_tool(workspace), path=path)
     assert says in error.message
