@@ -23,10 +23,12 @@ from toolcell.execution.contract import (
     Finished,
     GuestImage,
     GuestScript,
+    Limits,
     Suspended,
 )
 from toolcell.execution.node.binary import find_node
 from toolcell.execution.node.executor import NodeExecutor, NodeOptions
+from toolcell.execution.node.steps import supervisor_died
 from toolcell.execution.node.supervisor import FLAGS
 
 pytestmark = [
@@ -380,3 +382,16 @@ def test_the_second_fence_holds_for_code_of_the_host_realm(tmp_path: Path, body:
     assert done.returncode == 1, done.stdout
     assert "reached" not in done.stdout
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_last_words_of_a_supervisor_do_not_tell_where_it_lies():
+    """EX-10: a program is told what happened, not where things are on the host."""
+    words = (
+        "file:///srv/app/site-packages/toolcell/supervisor.mjs:12\n"
+        "    at Module.load (node:internal/modules/loader:7:1)\n/opt/node/bin/node: it broke (a/b)"
+    )
+    died = supervisor_died(words, Limits(), alone=False)
+    assert died.error.message == (
+        "the Node supervisor ended: …/supervisor.mjs:12\n"
+        "    at Module.load (node:internal/modules/loader:7:1)\n…/node: it broke (a/b)"
+    )

@@ -6,6 +6,7 @@ Above: `executor`. Below: the execution contract, frames. Refuses to know: proce
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -26,6 +27,8 @@ from toolcell.execution.frames import FrameError, Handed, read_frames
 
 _OVER_BUDGET = "than the host takes"
 _OUT_OF_MEMORY = "out of memory"
+_FOLDER = re.compile(r"(?:file://)?(?<![\w.])/(?:[^\s/:()]+/)+")
+"""Where a file lies on the host, which is none of a program's business."""
 
 
 def judge(told: dict[str, Any], filename: str, limits: Limits) -> Handed | Finished | Faulted:
@@ -86,7 +89,8 @@ def supervisor_died(words: str, limits: Limits, *, alone: bool) -> Faulted:
     """
     if alone and ("out of memory" in words or "invalid size" in words):
         return _ended("memory", words, limits)
-    return fault("crash", f"the Node supervisor ended: {words or 'it was killed'}")
+    told = _FOLDER.sub("…/", words)
+    return fault("crash", f"the Node supervisor ended: {told or 'it was killed'}")
 
 
 def fault(kind: FaultKind, message: str, output: tuple[OutputFrame, ...] = ()) -> Faulted:

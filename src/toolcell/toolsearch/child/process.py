@@ -4,12 +4,13 @@ The child may say what it likes: what is no well-formed message of the protocol 
 forged request reaches nothing that the body could not ask for itself. The process is gone when
 `run` returns, however it returns.
 
-Above: `code`. Below: `launch`. Refuses to know: catalogs, tools.
+Above: `code`. Below: `launch`, `calls.failures`. Refuses to know: catalogs, tools.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 from collections.abc import Awaitable, Callable
@@ -20,6 +21,7 @@ import anyio
 
 from toolcell.base.deadline import Deadline
 from toolcell.base.jsontext import dumps, loads
+from toolcell.calls.failures import guest_text
 from toolcell.errors import CallError
 from toolcell.toolsearch.child.launch import Launcher
 
@@ -43,6 +45,10 @@ MAX_CALLS_AT_ONCE: Final = 16
 _MAX_LINE: Final = 8 << 20
 _MAX_FRAMES: Final = 100_000
 _STDERR_SHOWN: Final = 512
+_STDERR_LOOKED_AT: Final = 4096
+"""A path is known by where it begins, so that more is looked at than is shown."""
+_FRAME: Final = re.compile(r"\s*(?:\d+: 0x[0-9a-f]+ |-{5} \w+ stack trace -{5})")
+_FATAL: Final = ("FATAL ERROR", "# Fatal JavaScript")
 _READ: Final = 1 << 16
 _NEARLY_NOTHING: Final = 0.05
 
@@ -216,7 +222,7 @@ class Body:
     def _last_words(self, status: int) -> str:
         how = str(status) if status >= 0 else _signal_name(-status)
         words = self._stderr.decode("utf-8", "replace").strip()
-        shown = words[-_STDERR_SHOWN:]
+        shown = _shown(words)
         hidden = self._omitted + len(words) - len(shown)
         note = f" [{hidden} bytes of diagnostics omitted]" if hidden else ""
         return f"tool_search_code child exited with {how}: {shown or 'it said nothing'}{note}"
@@ -230,6 +236,18 @@ async def run_body(launcher: Launcher, code: str, answer: Answer, budget: Deadli
     """
     process = await launcher.start()
     return await Body(process, answer, budget).run(code)
+
+
+def _shown(words: str) -> str:
+    """Return the end of what a child said, without places of the host.
+
+    Node names its own file in every frame of its stack; the line above says what happened.
+    """
+    lines = [line for line in words.splitlines() if not _FRAME.match(line)]
+    fatal = next((line for line in lines if line.startswith(_FATAL)), None)
+    if fatal is not None:
+        return guest_text(fatal)[:_STDERR_SHOWN]
+    return guest_text("\n".join(lines)[-_STDERR_LOOKED_AT:])[-_STDERR_SHOWN:]
 
 
 def _left_in(pipe: Any) -> bytes:
