@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from typing import Any
 
 import anyio
@@ -298,6 +299,68 @@ async def test_a_cancelled_search_ends_its_thread(workspace, root, monkeypatch):
             await anyio.sleep(0.001)
         group.cancel_scope.cancel()
     assert ended.wait(5)
+
+
+async def test_a_cancelled_search_of_a_tree_ends_both_its_threads(workspace, root, monkeypatch):
+    """One reads while the other searches; neither goes on when nobody waits any more."""
+    for number in range(400):
+        (root / f"{number}.txt").write_text("a line of text\n" * 2_000)
+    entered, ended = threading.Event(), threading.Event()
+    real = work.Stop.check
+
+    def seen(self: work.Stop) -> bool:
+        if threading.current_thread().name.startswith("toolcell-grep"):
+            entered.set()
+            time.sleep(0.01)
+        try:
+            return real(self)
+        except work.StoppedError:
+            ended.set()
+            raise
+
+    monkeypatch.setattr(work.Stop, "check", seen)
+    async with anyio.create_task_group() as group:
+        group.start_soon(lambda: call(grep_tool(workspace), pattern="(a.*)+b"))
+        with anyio.fail_after(10):
+            while not entered.is_set():  # noqa: ASYNC110 - a thread sets it
+                await anyio.sleep(0.001)
+        group.cancel_scope.cancel()
+    assert ended.wait(5)
+    with anyio.fail_after(5):
+        while any(each.name.startswith("toolcell-grep") for each in threading.enumerate()):  # noqa: ASYNC110
+            await anyio.sleep(0.01)
+
+
+async def test_a_search_does_not_hold_up_the_event_loop(workspace, root):
+    for number in range(300):
+        (root / f"{number}.txt").write_text("a line of text\n" * 4_000)
+    late = 0.0
+    async with anyio.create_task_group() as group:
+
+        async def search() -> None:
+            await call(grep_tool(workspace), pattern=r"(\w+\s?)+;")
+            group.cancel_scope.cancel()
+
+        group.start_soon(search)
+        while True:
+            due = SYSTEM_CLOCK.monotonic() + 0.002
+            await anyio.sleep(0.002)
+            late = max(late, SYSTEM_CLOCK.monotonic() - due)
+    assert late < 0.25
+
+
+async def test_directories_deeper_than_a_walk_goes_are_counted(workspace, root):
+    deep = root
+    for _ in range(70):
+        deep = deep / "d"
+        deep.mkdir()
+    (deep / "x.txt").write_text("needle\n")
+    found = await call(find_tool(workspace), pattern="x.txt")
+    assert (found["paths"], found["unreadable"]) == ([], 1)
+    assert (await call(grep_tool(workspace), pattern="needle"))["skipped"] == 1
+    assert (await call(find_tool(workspace), pattern="x.txt", maxDepth=3))["unreadable"] == 0
+    below = await call(find_tool(workspace), pattern="x.txt", path="/".join("d" * 40))
+    assert below["paths"] == ["/".join("d" * 70) + "/x.txt"]
 
 
 async def test_a_tree_that_changes_while_it_is_searched_is_no_error(workspace, root):

@@ -61,7 +61,13 @@ class WalkOptions:
 
 @dataclass(slots=True)
 class Tally:
-    """What a walk saw."""
+    """What a walk saw.
+
+    Attributes:
+        entries: Entries looked at.
+        unreadable: Directories that could not be read, or lie deeper than a walk goes.
+        cut_short: Whether it ended before everything was seen.
+    """
 
     entries: int = 0
     unreadable: int = 0
@@ -137,8 +143,12 @@ class Walk:
                     yield Run(level.fd, level.prefix, names)
                 if self.tally.cut_short:
                     return
-                if below is not None and len(levels) < depth:
+                if below is None:
+                    continue
+                if len(levels) < depth:
                     self._enter(level, below, levels)
+                elif depth == MAX_DEPTH:
+                    self.tally.unreadable += 1
         finally:
             for level in levels:
                 os.close(level.fd)
