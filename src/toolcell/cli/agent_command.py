@@ -6,7 +6,8 @@ Above: `cli.main`. Below: `app.conversation`, `cli.opening`.
 from __future__ import annotations
 
 import sys
-from typing import Annotated, Any
+from dataclasses import dataclass
+from typing import Annotated, Any, Final
 
 import anyio
 from cyclopts import Parameter
@@ -16,18 +17,35 @@ from toolcell.app.conversation import Turn, converse
 from toolcell.app.recovery import rebuild
 from toolcell.cli.calltree import tree_lines
 from toolcell.cli.console import DONE, FAILED, Progress, print_error, print_json, print_text
-from toolcell.cli.input import read_text
+from toolcell.cli.input import read_image, read_text
 from toolcell.cli.opening import Opened, Opening, opened
 from toolcell.cli.options import SHARED, Shared
 from toolcell.errors import ConfigError
 from toolcell.protocol.scope import DEFAULT_AGENT
 
 
-def agent(
-    *,
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Said:
+    """What you say.
+
+    Attributes:
+        message: The words; `-` reads them from standard input.
+        image: A PNG, JPEG, GIF or WebP file to show with them; may be given again.
+    """
+
     message: Annotated[
         str | None, Parameter(name=("--message", "-m"), allow_leading_hyphen=True)
-    ] = None,
+    ] = None
+    image: Annotated[list[str] | None, Parameter(negative="")] = None
+
+
+NOTHING: Final = Said()
+
+
+def agent(
+    *,
+    said: Said = NOTHING,
     recover: Annotated[bool, Parameter(negative="")] = False,
     session: str | None = None,
     agent_id: Annotated[str, Parameter(name="--agent")] = DEFAULT_AGENT,
@@ -37,7 +55,7 @@ def agent(
     """Send one message to an agent and print its answer; the session is kept.
 
     Args:
-        message: What you say; `-` reads it from standard input.
+        said: What you say.
         recover: Rebuild the turn of --session that a restart cut off while a restart-safe cell
             was parked; only audited read-only tools are offered.
         session: The session to continue; a new one when absent.
@@ -48,8 +66,9 @@ def agent(
     config = shared.load()
     progress = Progress()
     if recover:
-        _check_recovered(message, session)
-    prompt = None if recover else _prompt(message)
+        _check_recovered(said, session)
+    prompt = None if recover else _prompt(said.message)
+    images = tuple(read_image(file) for file in said.image or ())
 
     async def run() -> tuple[RunResult, dict[str, Any]]:
         opening = Opening(agent=agent_id, record=True)
@@ -58,7 +77,7 @@ def agent(
             if recover:
                 result = await rebuild(open_.runtime, open_.sessions, scope, model=model)
             else:
-                turn = Turn(scope=scope, prompt=prompt, model=model)
+                turn = Turn(scope=scope, prompt=prompt, model=model, images=images)
                 result = await converse(open_.runtime, open_.sessions, turn)
             return result, await _told(open_, scope.session_id)
 
@@ -75,11 +94,13 @@ def agent(
     return DONE if result.status == "completed" else FAILED
 
 
-def _check_recovered(message: str | None, session: str | None) -> None:
+def _check_recovered(said: Said, session: str | None) -> None:
     if session is None:
         raise ConfigError("--recover needs --session: which session to go on with")
-    if message is not None:
-        raise ConfigError("--recover goes on with what was said before; leave --message out")
+    for name, given in (("--message", said.message is not None), ("--image", bool(said.image))):
+        if given:
+            msg = f"--recover goes on with what was said before; leave {name} out"
+            raise ConfigError(msg)
 
 
 def _prompt(message: str | None) -> str:

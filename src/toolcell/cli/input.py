@@ -1,6 +1,6 @@
-"""Owns text from a file or from standard input: bounded, UTF-8, with errors that say which.
+"""Owns text and images from files and standard input: bounded, with errors that say which.
 
-Above: the commands that read something. Below: `errors`.
+Above: the commands that read something. Below: `base.images`, `errors`.
 """
 
 from __future__ import annotations
@@ -8,7 +8,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from toolcell.base.images import MAX_IMAGE_BYTES, base64_text, picture_for_model
 from toolcell.errors import ConfigError
+from toolcell.protocol.messages import ImagePart
 
 MAX_BYTES = 4 << 20
 
@@ -38,3 +40,23 @@ def read_text(file: str) -> str:
     except UnicodeDecodeError as error:
         msg = f"{file!r} is not UTF-8 text: {error.reason} at byte {error.start}"
         raise ConfigError(msg) from error
+
+
+def read_image(file: str) -> ImagePart:
+    """Return an image of a file for a message.
+
+    Raises:
+        ConfigError: it cannot be read, or no model can be sent it.
+    """
+    try:
+        with Path(file).open("rb") as opened:
+            data = opened.read(MAX_IMAGE_BYTES + 1)
+            size = max(len(data), Path(file).stat().st_size)
+    except OSError as error:
+        msg = f"cannot read {file!r}: {error.strerror}"
+        raise ConfigError(msg) from error
+    picture = picture_for_model(data, size)
+    if isinstance(picture, str):
+        msg = f"{file!r} cannot be shown to a model: {picture}"
+        raise ConfigError(msg)
+    return ImagePart(base64_text(data), picture.mime_type)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import anyio
 from cyclopts import App, Parameter
@@ -79,10 +79,15 @@ def show(
         return DONE
     for entry in document["transcript"]:
         if entry["type"] == "message":
-            print_text(printable(f"{entry.get('role')}: {entry.get('text') or '(tool calls)'}"))
+            print_text(printable(f"{entry.get('role')}: {_said(entry)}"))
     for line in tree_lines(document["calls"]):
         print_text(line)
     return DONE
+
+
+def _said(entry: dict[str, Any]) -> str:
+    images = [f"[image {each['mimeType']}]" for each in entry.get("images", ())]
+    return " ".join(filter(None, [entry.get("text"), *images])) or "(tool calls)"
 
 
 @app.command(name="export-trajectory")
