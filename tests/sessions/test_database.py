@@ -268,3 +268,32 @@ async def test_reading_again_opens_no_further_connection(tmp_path, monkeypatch):
         store.emit(said("b"))
         assert [message.text for message in await store.history("s1")] == ["a", "b"]
     assert opened == []
+
+
+OTHER = """
+import sys
+from pathlib import Path
+from toolcell.sessions.database import Database
+database = Database(Path(sys.argv[1]))
+print(len(database.read("s1")))
+database.close()
+"""
+
+
+async def test_another_process_that_opens_and_closes_the_file_takes_nothing_away(tmp_path):
+    """The journal stays while somebody writes it, whatever else this process opened of the file."""
+    path = tmp_path / "sessions.db"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}  # noqa: TID251 - a child's environment
+
+    async def seen():
+        command = [sys.executable, "-c", OTHER, str(path)]
+        return int((await anyio.run_process(command, env=environment)).stdout)
+
+    async with SessionStore(path) as store:
+        store.emit(said("before"))
+        await store.flush()
+        Database(path).close()
+        assert await seen() == 1
+        store.emit(said("after"))
+        await store.flush()
+        assert await seen() == 2

@@ -80,7 +80,13 @@ class AgentRun:
     async def run(self) -> RunResult:
         """Run it to its end."""
         scope, clock = self._request.scope, self._ports.clock
-        started = RunStarted(scope=scope, at=clock.wall(), model=self._request.model)
+        started = RunStarted(
+            scope=scope,
+            at=clock.wall(),
+            model=self._request.model,
+            sender=scope.sender,
+            channel=scope.channel,
+        )
         self._ports.sink.emit(started)
         try:
             if self._request.prompt is not None:

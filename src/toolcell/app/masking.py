@@ -21,6 +21,7 @@ from toolcell.protocol.events import (
     Event,
     MessageAdded,
     RunEnded,
+    RunStarted,
 )
 from toolcell.protocol.messages import Message
 from toolcell.protocol.sink import Sink, diagnostics_only
@@ -55,6 +56,8 @@ class Masking:
                 masked = replace(event, message=self._message(event.message))
             case CellStarted():
                 masked = replace(event, code=text(event.code))
+            case RunStarted() if event.sender is not None:
+                masked = replace(event, sender=text(event.sender))
             case RunEnded() | CellEnded() if event.error is not None:
                 masked = replace(event, error=text(event.error))
             case Diagnostic():

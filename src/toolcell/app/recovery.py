@@ -22,14 +22,22 @@ from toolcell.protocol.messages import Message
 from toolcell.protocol.scope import RunScope
 from toolcell.sessions.contract import Sessions
 
-_TURN: Final = frozenset({"run_started", "run_ended", "message"})
+_TURN: Final = ("run_started", "run_ended")
 
 
-async def can_be_rebuilt(sessions: Sessions, session_id: str) -> bool:
-    """Return whether the session's last run was cut off while a restart-safe cell was parked."""
-    records = [r for r in await sessions.events(session_id) if r.type in _TURN]
+async def can_be_rebuilt(sessions: Sessions, session_id: str, *, run_id: str | None = None) -> bool:
+    """Return whether the session's last run was cut off while a restart-safe cell was parked.
+
+    Args:
+        sessions: The record.
+        session_id: The session.
+        run_id: The run it must be, when not any.
+    """
+    records = await sessions.events(session_id, types=_TURN)
     started = [record for record in records if record.type == "run_started"]
     if not started:
+        return False
+    if run_id not in (None, started[-1].run_id):
         return False
     run_id = started[-1].run_id
     if any(r.type == "run_ended" and r.run_id == run_id for r in records):

@@ -39,5 +39,8 @@ class GatewaySettings(Settings):
     token: str | None = None
     """What clients send as their API key; `${NAME}` takes an environment variable. When absent, one
     is made and kept in `~/.toolcell/gateway-token`."""
+    recover: bool = True
+    """Whether runs and messages that a gateway left behind when it was killed are seen to at start:
+    goes on where that is safe, and says so where it is not."""
     limits: GatewayLimitSettings = Field(default_factory=GatewayLimitSettings.model_construct)
     """What it takes on at once, and for how long."""

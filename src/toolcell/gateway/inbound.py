@@ -24,7 +24,7 @@ from toolcell.app.core_setup import channels_of
 from toolcell.app.runtime import Runtime
 from toolcell.app.settings import receive_secrets_of
 from toolcell.base.identifiers import digest
-from toolcell.base.jsontext import JsonObject, canonical
+from toolcell.base.jsontext import JsonObject
 from toolcell.config.tree import Config
 from toolcell.config.web_tree import ChannelReceiveSettings
 from toolcell.errors import ConfigError
@@ -111,10 +111,7 @@ class Inbound:
         if not found.settings.unlisted and body.conversation not in found.channel.conversations:
             message = "this channel has no such conversation; it is not in its `conversations`"
             raise ApiError(404, message, "conversation_not_found", param="conversation")
-        said = body.model_dump(by_alias=True)
-        delivery = Delivery(
-            channel=channel_id, id=body.id, digest=digest(canonical(said), length=64)
-        )
+        delivery = Delivery(channel=channel_id, id=body.id)
         answered = await self._answers_turn(delivery, body)
         return answered if answered is not None else await self._begins(found, delivery, body)
 
@@ -143,63 +140,55 @@ class Inbound:
         if expected is None:
             return None
         outcome = {"id": body.id, "status": "replied", "messageId": expected.message_id}
-        known = await self._claimed(delivery, outcome)
+        known = await self._claimed(delivery, body, outcome)
         if known is not None:
             return known
         if not expected.give(body.text):
             # It stopped waiting while the message was put on disk, so the message is a new one.
             await self._ports.book.release(delivery)
             return None
+        await self._ports.book.answered(delivery)
         return {**outcome, "duplicate": False}
 
     async def _begins(
         self, found: InboundChannel, delivery: Delivery, body: InboundBody
     ) -> JsonObject:
         """Begin a run that answers the message."""
-        scope = self._scope(found, body)
+        scope = self.scope(found, body)
         outcome = {
             "id": body.id,
             "status": "started",
             "runId": scope.run_id,
             "sessionId": scope.session_id,
         }
-        known = await self._claimed(delivery, outcome)
+        known = await self._claimed(delivery, body, outcome)
         if known is not None:
             return known
         live: LiveRun | None = None
         try:
-            turn = Turn(scope=scope, prompt=body.text)
-            live = await self._ports.runs.start(turn, listening=False, in_line=True)
+            live = await self.begin(scope, body)
         finally:
             if live is None:
                 with anyio.CancelScope(shield=True):
                     await self._ports.book.release(delivery)
-        settings = found.settings
-        self._ports.replies.follow(
-            live,
-            Answered(
-                channel=found.channel,
-                conversation=body.conversation,
-                message_id=body.id,
-                attempts=settings.reply_attempts,
-                pause=settings.reply_delay_ms / 1000,
-            ),
-        )
+        self._ports.replies.follow(live, answer_to(found, body))
         return {**outcome, "duplicate": False}
 
-    async def _claimed(self, delivery: Delivery, outcome: JsonObject) -> JsonObject | None:
-        """Take the message for `outcome`; what came of it before, when it was taken before.
+    def channel(self, channel_id: str) -> InboundChannel | None:
+        """Return a channel that takes messages."""
+        return self._channels.get(channel_id)
+
+    async def begin(self, scope: RunScope, body: InboundBody) -> LiveRun:
+        """Begin the run that answers a message, or put it in line.
 
         Raises:
-            ApiError: 409: the id was used for another message.
+            ApiError: it cannot be begun.
         """
-        claim = await self._ports.book.claim(delivery, outcome, now=self._clock.wall())
-        if claim.status == "other":
-            message = "this id was used for another message; give each message an id of its own"
-            raise conflict(message, "delivery_id_reused", retry=False)
-        return {**claim.outcome, "duplicate": True} if claim.status == "known" else None
+        turn = Turn(scope=scope, prompt=body.text)
+        return await self._ports.runs.start(turn, listening=False, in_line=True)
 
-    def _scope(self, found: InboundChannel, body: InboundBody) -> RunScope:
+    def scope(self, found: InboundChannel, body: InboundBody) -> RunScope:
+        """Return the scope of a run that answers a message."""
         agent, name = found.settings.agent, found.channel.id
         return self._ports.runtime.scope(
             session_id=session_of(agent, name, body.conversation),
@@ -207,6 +196,33 @@ class Inbound:
             channel=f"webhook:{name}",
             sender=body.sender,
         )
+
+    async def _claimed(
+        self, delivery: Delivery, body: InboundBody, outcome: JsonObject
+    ) -> JsonObject | None:
+        """Take the message for `outcome`; what came of it before, when it was taken before.
+
+        Raises:
+            ApiError: 409: the id was used for another message.
+        """
+        said = self._ports.runtime.redactor.value(body.model_dump(by_alias=True))
+        now = self._clock.wall()
+        claim = await self._ports.book.claim(delivery, said, outcome, now=now)
+        if claim.status == "other":
+            message = "this id was used for another message; give each message an id of its own"
+            raise conflict(message, "delivery_id_reused", retry=False)
+        return {**claim.outcome, "duplicate": True} if claim.status == "known" else None
+
+
+def answer_to(found: InboundChannel, body: InboundBody) -> Answered:
+    """Return how the reply to a message gets back."""
+    return Answered(
+        channel=found.channel,
+        delivery=Delivery(channel=found.channel.id, id=body.id),
+        conversation=body.conversation,
+        attempts=found.settings.reply_attempts,
+        pause=found.settings.reply_delay_ms / 1000,
+    )
 
 
 def inbound_channels(config: Config) -> dict[str, InboundChannel]:

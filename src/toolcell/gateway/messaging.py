@@ -27,26 +27,31 @@ class Messaging:
         inbound: Takes messages of webhook channels.
         replies: Sends back what their runs say.
         expected: The turns that wait for replies.
+        book: Which messages were taken.
     """
 
     conversations: Conversations
     inbound: Inbound
     replies: ReplySender
     expected: ExpectedReplies
+    book: DeliveryBook
 
 
-def messaging(runtime: Runtime, runs: RunDesk, expected: ExpectedReplies) -> Messaging:
-    """Return it for a runtime.
+def messaging(
+    runtime: Runtime, runs: RunDesk, expected: ExpectedReplies, *, owner: str
+) -> Messaging:
+    """Return it for the runtime of the program `owner`.
 
     Raises:
         ConfigError: a channel cannot be used.
     """
     config = runtime.config
-    replies = ReplySender(services(), runtime)
+    book = DeliveryBook(sessions_path_of(config), owner)
+    replies = ReplySender(services(), runtime, book)
     ports = InboundPorts(
         runtime=runtime,
         runs=runs,
-        book=DeliveryBook(sessions_path_of(config)),
+        book=book,
         expected=expected,
         replies=replies,
     )
@@ -55,4 +60,5 @@ def messaging(runtime: Runtime, runs: RunDesk, expected: ExpectedReplies) -> Mes
         inbound=Inbound(inbound_channels(config), ports),
         replies=replies,
         expected=expected,
+        book=book,
     )

@@ -26,6 +26,7 @@ from toolcell.app.settings import (
     workspace_of,
 )
 from toolcell.base.clock import SYSTEM_CLOCK, Clock
+from toolcell.base.identifiers import fresh
 from toolcell.calls.redaction import Redactor
 from toolcell.config.tree import Config
 from toolcell.errors import ConfigError
@@ -35,6 +36,7 @@ from toolcell.gateway.client_tools import ClientDesk
 from toolcell.gateway.event_bell import EventBell
 from toolcell.gateway.messaging import Messaging, messaging
 from toolcell.gateway.metrics import Metrics
+from toolcell.gateway.recovering import Recovery, RecoveryPorts
 from toolcell.gateway.response_book import ResponseBook
 from toolcell.gateway.runs import RunDesk
 from toolcell.gateway.session_sender import DeskSender
@@ -44,6 +46,8 @@ from toolcell.protocol.events import Event
 from toolcell.protocol.hooks import Hooks
 from toolcell.protocol.sink import Sink
 from toolcell.sessions.contract import Sessions
+from toolcell.sessions.open_runs import OpenRuns
+from toolcell.sessions.ownership import held
 from toolcell.sessions.store import SessionStore
 from toolcell.sources.core.expecting import ExpectedReplies
 
@@ -161,7 +165,8 @@ async def opened_service(config: Config, parts: ServiceParts) -> AsyncIterator[S
         clock=clock, ttl_seconds=limits.approval_ttl_seconds, redactor=redactor
     )
     async with AsyncExitStack() as stack:
-        sessions = await stack.enter_async_context(SessionStore(sessions_path_of(config)))
+        owner, path = fresh("gateway"), sessions_path_of(config)
+        sessions = await _record(stack, path, owner)
         runtime = Runtime(
             config,
             Parts(
@@ -177,12 +182,10 @@ async def opened_service(config: Config, parts: ServiceParts) -> AsyncIterator[S
             Host(hooks=parts.hooks, approver=approvals, clock=clock),
         )
         stack.push_async_callback(_shielded, runtime)
-        with_children(runtime)
         await runtime.start()
         runs = RunDesk(runtime, sessions, max_runs=limits.max_runs)
         late.sink = runs
-        _lend(runtime, runs)
-        _begin_chores(runtime, metrics)
+        _begin(runtime, runs, metrics)
         service = Service(
             config=config,
             token=token,
@@ -194,11 +197,12 @@ async def opened_service(config: Config, parts: ServiceParts) -> AsyncIterator[S
             approvals=approvals,
             clients=ClientDesk(runs.live, ttl_seconds=limits.client_tool_ttl_seconds),
             responses=ResponseBook(),
-            messages=messaging(runtime, runs, expected),
+            messages=messaging(runtime, runs, expected, owner=owner),
             bell=bell,
             metrics=metrics,
             started_at=clock.wall(),
         )
+        _recover(service, OpenRuns(path, owner))
         try:
             yield service
         finally:
@@ -206,13 +210,29 @@ async def opened_service(config: Config, parts: ServiceParts) -> AsyncIterator[S
                 await service.drained()
 
 
-def _lend(runtime: Runtime, runs: RunDesk) -> None:
-    """Let core tools begin runs at the desk."""
+async def _record(stack: AsyncExitStack, path: Path, owner: str) -> SessionStore:
+    stack.enter_context(held(path, owner))
+    return await stack.enter_async_context(SessionStore(path, owner=owner))
+
+
+def _recover(service: Service, left: OpenRuns) -> None:
+    """See to what killed gateways left, in the background."""
+    if not service.config.gateway.recover:
+        return
+    ports = RecoveryPorts(
+        runtime=service.runtime,
+        sessions=service.sessions,
+        runs=service.runs,
+        messages=service.messages,
+    )
+    service.runtime.supervisor.start_soon(Recovery(ports, left).run, name="recovery")
+
+
+def _begin(runtime: Runtime, runs: RunDesk, metrics: Metrics) -> None:
+    """Let runs begin others, at the desk, and begin what goes on beside them."""
+    with_children(runtime)
     if runtime.core_ports is not None:
         runtime.core_ports.sender = DeskSender(runtime, runs)
-
-
-def _begin_chores(runtime: Runtime, metrics: Metrics) -> None:
     runtime.supervisor.start_soon(metrics.watch_lag, name="event loop lag")
     runtime.supervisor.start_soon(_prepared, runtime, name="code mode engine")
 

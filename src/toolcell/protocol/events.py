@@ -17,21 +17,27 @@ from toolcell.protocol.scope import RunScope
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunStarted:
-    """A run begins."""
+    """A run begins. `sender` and `channel` say whom it acts for, as its scope does."""
 
     scope: RunScope
     at: float
     model: str | None = None
+    sender: str | None = None
+    channel: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunEnded:
-    """A run ends; `error` says why when it did not complete."""
+    """A run ends; `error` says why when it did not complete.
+
+    `continued_by` is the run that goes on with a turn which was cut off with its process.
+    """
 
     scope: RunScope
     at: float
     status: Literal["completed", "failed", "aborted"]
     error: str | None = None
+    continued_by: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -69,6 +69,16 @@ MIGRATIONS: Final[tuple[str, ...]] = (
     ) WITHOUT ROWID;
     CREATE INDEX deliveries_by_age ON deliveries (at);
     """,
+    """
+    CREATE TABLE open_runs (
+        run_id TEXT PRIMARY KEY,
+        session_id TEXT NOT NULL,
+        owner TEXT NOT NULL
+    );
+    ALTER TABLE deliveries ADD COLUMN message TEXT;
+    ALTER TABLE deliveries ADD COLUMN owner TEXT;
+    CREATE INDEX deliveries_open ON deliveries (at) WHERE message IS NOT NULL;
+    """,
 )
 """Each brings the file from version n to n + 1 (`PRAGMA user_version`). Append only."""
 
@@ -76,6 +86,8 @@ _INSERT = (
     "INSERT INTO events (session_id, run_id, type, at, call_id, parent_id, body) "
     "VALUES (?, ?, ?, ?, ?, ?, ?)"
 )
+_BEGUN = "INSERT OR REPLACE INTO open_runs (run_id, session_id, owner) VALUES (?, ?, ?)"
+_OVER = "DELETE FROM open_runs WHERE run_id = ?"
 _KEEP = "INSERT OR IGNORE INTO contents (key, text) VALUES (?, ?)"
 _TOUCH = (
     "INSERT INTO sessions (session_id, session_key, agent_id, created_at, updated_at, last_seq) "
@@ -126,8 +138,12 @@ class Database:
             raise
         return connection
 
-    def write(self, records: Sequence[Record]) -> None:
+    def write(self, records: Sequence[Record], *, owner: str = "") -> None:
         """Write records in one transaction: all or none.
+
+        Args:
+            records: What happened.
+            owner: The program whose runs these are; open runs of no program are not listed.
 
         Raises:
             SessionError: the file cannot be written.
@@ -145,6 +161,11 @@ class Database:
                     record.body,
                 )
                 seq = self._connection.execute(_INSERT, row).lastrowid or 0
+                if record.type == "run_started" and owner:
+                    opened = (record.run_id, record.session_id, owner)
+                    self._connection.execute(_BEGUN, opened)
+                elif record.type == "run_ended":
+                    self._connection.execute(_OVER, (record.run_id,))
                 if record.content is not None:
                     key = str(record.data().get("key"))
                     self._connection.execute(_KEEP, (key, record.content))
@@ -292,9 +313,14 @@ def _passing(error: sqlite3.OperationalError) -> bool:
 
 
 def _make_private(path: Path) -> None:
-    """Make the file readable by its owner only: it holds conversations."""
+    """Make the file, readable by its owner only: it holds conversations.
+
+    A file that is there is not opened: closing it would take away the locks that SQLite holds on it
+    in this process, and the next process to close it would delete the journal under its writer.
+    """
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+    with suppress(FileExistsError):
+        os.close(os.open(path.resolve(), os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
 
 
 def _remedy(error: sqlite3.Error | OSError) -> str:

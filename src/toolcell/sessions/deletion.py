@@ -40,6 +40,7 @@ def delete_session(database: Database, session_id: str) -> Sequence[str]:
             keys.update(key for (key,) in connection.execute(_KEYS, (each,)))
             connection.execute("DELETE FROM events WHERE session_id = ?", (each,))
             connection.execute("DELETE FROM sessions WHERE session_id = ?", (each,))
+            connection.execute("DELETE FROM open_runs WHERE session_id = ?", (each,))
         if keys:
             keys.difference_update(key for (key,) in connection.execute(_KEPT))
         connection.executemany("DELETE FROM contents WHERE key = ?", [(key,) for key in keys])

@@ -83,8 +83,11 @@ class _Stop:
 class SessionStore:
     """Events in one SQLite file. Use it as `async with SessionStore(path) as store`."""
 
-    def __init__(self, path: Path | str, *, max_value_bytes: int = MAX_VALUE_BYTES) -> None:
+    def __init__(
+        self, path: Path | str, *, max_value_bytes: int = MAX_VALUE_BYTES, owner: str = ""
+    ) -> None:
         self._path = Path(path)
+        self._owner = owner
         self._limit = max_value_bytes
         self._queue: queue.SimpleQueue[Event | Record | _Flush | _Stop] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
@@ -312,7 +315,7 @@ class SessionStore:
 
     def _commit(self, database: Database, batch: list[Record]) -> None:
         try:
-            database.write(batch)
+            database.write(batch, owner=self._owner)
         except SessionError as error:
             self._lost += len(batch)
             message = f"{error.message} ({self._lost} events are not recorded)"
