@@ -210,6 +210,17 @@ async def test_grep_gives_lines_with_their_numbers_and_context(workspace):
     }
 
 
+async def test_the_last_line_is_context_whether_or_not_it_ends_with_a_line_break(workspace, root):
+    for end in ("", "\n"):
+        for filler in ("", "filler\n" * 20_000):
+            (root / "a.txt").write_text(f"{filler}one\ntwo{end}")
+            for path in ("a.txt", "."):
+                (found,) = (await call(grep_tool(workspace), pattern="^one", path=path, context=2))[
+                    "matches"
+                ]
+                assert found["after"] == ["two"], (end, path)
+
+
 @pytest.mark.parametrize(
     ("arguments", "lines"),
     [

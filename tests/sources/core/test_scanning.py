@@ -163,3 +163,18 @@ async def test_what_became_a_pipe_or_a_link_after_it_was_listed_is_not_read(tmp_
     found = await call(grep_tool(WorkspaceRoots([folder])), pattern="needle")
     assert [each["path"] for each in found["matches"]] == ["c"]
     assert found["skipped"] == 1
+
+
+async def test_a_file_system_that_gives_less_than_there_is_at_a_time_hides_nothing(
+    tmp_path, monkeypatch
+):
+    """As a network file system may; the end of a file is where nothing more comes."""
+    sizes = {"page": 4096, "pages": 40_000, "large": 300_000}
+    for name, size in sizes.items():
+        (tmp_path / name).write_bytes(b"x" * 100 + b"\n" + b"y" * (size - 108) + b"\nneedle")
+    readv, read = os.readv, os.read
+    monkeypatch.setattr(os, "readv", lambda fd, rooms: readv(fd, [rooms[0][:4096]]))
+    monkeypatch.setattr(os, "read", lambda fd, count: read(fd, min(count, 8192)))
+    found = await call(grep_tool(WorkspaceRoots([tmp_path])), pattern="^needle$")
+    assert {each["path"]: each["line"] for each in found["matches"]} == dict.fromkeys(sizes, 3)
+    assert found["files"] == 3

@@ -31,6 +31,7 @@ _FIRST_BATCH: Final = 64 << 10
 _PROBE: Final = 8192
 """A NUL in the first bytes makes a file binary."""
 _NEWLINE: Final = 10
+_PAGE: Final = 4096
 
 Buffer: TypeAlias = bytearray | bytes
 
@@ -162,7 +163,7 @@ class Scan:
         rest = b""
         first = more = True
         while more and not self.truncated:
-            data = os.read(fd, CHUNK_BYTES)
+            data = _chunk(fd)
             more = len(data) == CHUNK_BYTES
             if first and b"\0" in data[:_PROBE]:
                 self.skipped += 1
@@ -294,8 +295,30 @@ def _read_into(name: str, directory: int, room: memoryview) -> int:
     except OSError:
         return -1
     try:
-        return os.readv(fd, [room])
+        return _filled(fd, room)
     except OSError:
         return -1
     finally:
         os.close(fd)
+
+
+def _filled(fd: int, room: memoryview) -> int:
+    """Read until the end of the file or of the room; return how much."""
+    size = os.readv(fd, [room])
+    # A network file system may give less than there is, whole pages then.
+    while size and size % _PAGE == 0 and size < len(room):
+        more = os.readv(fd, [room[size:]])
+        if not more:
+            break
+        size += more
+    return size
+
+
+def _chunk(fd: int) -> bytes:
+    """Read the next chunk of a file; one that is not full is the last."""
+    parts = [os.read(fd, CHUNK_BYTES)]
+    left = CHUNK_BYTES - len(parts[0])
+    while parts[-1] and left:
+        parts.append(os.read(fd, left))
+        left -= len(parts[-1])
+    return b"".join(parts)
