@@ -22,12 +22,24 @@ SECRET = "the secret outside"
 SWAP = """
 import os, sys
 os.chdir(sys.argv[1])
+made = 0
+def move(old, new):
+    global made
+    while True:
+        try:
+            return os.rename(old, new)
+        except OSError:  # a tool made a directory there meanwhile
+            made += 1
+            try:
+                os.rename(new, f"../made{made}")
+            except OSError:
+                pass
 print("ready", flush=True)
 while True:
-    os.rename("box", "kept")
-    os.rename("way", "box")
-    os.rename("box", "way")
-    os.rename("kept", "box")
+    move("box", "kept")
+    move("way", "box")
+    move("box", "way")
+    move("kept", "box")
 """
 
 
@@ -44,6 +56,7 @@ def swapping(folder: Path) -> Iterator[None]:
         process.stdout.readline()
         try:
             yield
+            assert process.poll() is None, "the attacker gave up"
         finally:
             process.kill()
 
