@@ -9,6 +9,7 @@ import pytest
 from tests.swarm.ray_kit import HttpModel, tree_of
 from toolcell.app.conversation import with_children
 from toolcell.app.distributed.cargo import worker_config
+from toolcell.app.distributed.engine import join
 from toolcell.app.distributed.outbox import Outbox
 from toolcell.app.distributed.returning import Contents, Returning
 from toolcell.app.distributed.worker import ChildWorker
@@ -18,7 +19,7 @@ from toolcell.app.settings import uses_ray
 from toolcell.base.clock import SYSTEM_CLOCK
 from toolcell.config.parse import parse_config
 from toolcell.config.tools_tree import RaySettings
-from toolcell.errors import ConfigError
+from toolcell.errors import ConfigError, ToolcellError
 from toolcell.protocol.events import CallUpdated, Diagnostic, RunEnded, RunStarted
 from toolcell.protocol.hooks import Hooks
 from toolcell.protocol.scope import RunScope
@@ -143,6 +144,14 @@ async def test_sources_given_in_code_cannot_travel(monkeypatch):
     parts = Parts(sources=[LocalSource([])], load_plugins=False)
     with pytest.raises(ConfigError, match="LocalSource"):
         await start(parts)
+
+
+@pytest.mark.parametrize("port", [1, 99999])
+async def test_a_cluster_that_is_not_there_is_told_in_seconds(port):
+    """Ray itself tries for minutes, and cannot be stopped meanwhile."""
+    with anyio.fail_after(30), pytest.raises(ToolcellError) as raised:
+        await join(f"127.0.0.1:{port}", 2)
+    assert f"no Ray listens at '127.0.0.1:{port}'" in raised.value.message
 
 
 async def test_a_worker_of_another_version_takes_no_children():

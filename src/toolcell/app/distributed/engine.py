@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import importlib.util
 import logging
+import socket
 import sys
 from asyncio import wrap_future
 from collections.abc import Awaitable, Mapping
@@ -26,8 +27,16 @@ from toolcell.swarm.ports import ChildTask
 MISSING_EXTRA: Final = (
     "children cannot run on Ray: it is not installed; run: pip install 'toolcell[ray]'"
 )
+ADMISSION: Final = (
+    "; a cluster that asks for a token needs RAY_AUTH_MODE=token here, and the token in "
+    "RAY_AUTH_TOKEN or ~/.ray/auth_token"
+)
+REACH_SECONDS: Final = 10.0
 STORE_BYTES: Final = 128 << 20
 """Of Ray's object store, when we start it: it holds large results on their way, nothing else."""
+CPU_SHARE: Final = 0.01
+"""What an actor asks for: children wait for models, and a busy cluster must not keep them out; of
+actors that ask for nothing, Ray puts all on one machine."""
 _SPARE: Final = 16
 """Calls an actor takes beside those of its children."""
 
@@ -120,6 +129,8 @@ def _initialise(address: str | None, workers: int) -> bool:
         "include_dashboard": False,
         "object_store_memory": STORE_BYTES,
     }
+    if address is not None and address != "auto":
+        _reach(address)
     try:
         ray.init(
             address=address or "local",
@@ -128,10 +139,25 @@ def _initialise(address: str | None, workers: int) -> bool:
             **({} if address else own),
         )
     except (OSError, RuntimeError, ValueError, TimeoutError, ray.exceptions.RayError) as error:
-        where = f"Ray at {address!r} cannot be reached" if address else "Ray cannot be started"
-        msg = f"{where}: {_first_line(error)}"
+        where = f"Ray at {address!r} cannot be joined" if address else "Ray cannot be started"
+        msg = f"{where}: {_first_line(error)}{ADMISSION if address else ''}"
         raise ToolcellError(msg) from error
     return True
+
+
+def _reach(address: str) -> None:
+    """Look whether somebody listens there: Ray itself tries for minutes, and cannot be stopped.
+
+    Raises:
+        ToolcellError: nobody does.
+    """
+    host, _, port = address.rpartition(":")
+    try:
+        with socket.create_connection((host.strip("[]"), int(port)), timeout=REACH_SECONDS):
+            pass
+    except (OSError, OverflowError) as error:
+        msg = f"no Ray listens at {address!r} (tools.swarm.ray.address): {_first_line(error)}"
+        raise ToolcellError(msg) from error
 
 
 class Stream:
@@ -168,7 +194,7 @@ class Link:
 
     def __init__(self, cargo: bytes, *, concurrency: int) -> None:
         made = _ray().remote(
-            num_cpus=0,  # children wait for models; a busy cluster must not keep them out
+            num_cpus=CPU_SHARE,
             max_restarts=0,
             max_task_retries=0,
             max_concurrency=concurrency + _SPARE,
