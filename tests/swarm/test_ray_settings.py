@@ -11,7 +11,7 @@ from toolcell.app.conversation import with_children
 from toolcell.app.distributed.cargo import worker_config
 from toolcell.app.distributed.engine import join
 from toolcell.app.distributed.outbox import Outbox
-from toolcell.app.distributed.returning import Contents, Returning
+from toolcell.app.distributed.returning import MAX_KEPT, Contents, Returning
 from toolcell.app.distributed.worker import ChildWorker
 from toolcell.app.host import Host
 from toolcell.app.runtime import Parts, Runtime
@@ -20,7 +20,7 @@ from toolcell.base.clock import SYSTEM_CLOCK
 from toolcell.config.parse import parse_config
 from toolcell.config.tools_tree import RaySettings
 from toolcell.errors import ConfigError, ToolcellError
-from toolcell.protocol.events import CallUpdated, Diagnostic, RunEnded, RunStarted
+from toolcell.protocol.events import CallUpdated, ContentKept, Diagnostic, RunEnded, RunStarted
 from toolcell.protocol.hooks import Hooks
 from toolcell.protocol.scope import RunScope
 from toolcell.sources.local import LocalSource
@@ -190,3 +190,21 @@ async def test_an_event_that_cannot_be_sent_is_told_and_the_rest_arrives():
     back.broke_off("it died")
     assert isinstance(kept.events[-1], RunEnded)
     assert (kept.events[-1].status, kept.events[-1].error) == ("aborted", "it died")
+
+
+async def test_a_large_content_is_sent_once_and_whole_for_every_child():
+    """What the parent has is named; what it never had, or does not keep, comes with its text."""
+    contents, sizes, kept = Contents(), [], Kept()
+    back = Returning(kept, SYSTEM_CLOCK, contents)
+    for number in (0, 0, *range(MAX_KEPT + 1)):
+        outbox = Outbox(lambda _run: None)
+        box = outbox.open("r", contents.keys())
+        text = f"{number} " * 1000
+        outbox.emit(ContentKept(scope=SCOPE, at=1.0, kind="tools", key=f"k{number}", text=text))
+        packed = box.rest().events
+        sizes.append(len(packed[0]))
+        back.take(packed)
+        assert kept.events[-1].text == text
+    assert sizes[0] > 2000
+    assert sizes[1] < 600
+    assert len(contents.keys()) == MAX_KEPT

@@ -9,6 +9,7 @@ Above: the runner packs, the worker unpacks. Below: `app.runtime`, config. Refus
 from __future__ import annotations
 
 import pickle
+import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,11 +46,13 @@ class Cargo:
     Attributes:
         config: The tree as plain data; on a worker every backend is `local`.
         lend: Lets a runtime run the turns of children.
-        record: The session database, where the worker can open it: on the same machine.
+        home: The name of the machine that it comes from.
+        record: The session database there; None when there is none.
     """
 
     config: Mapping[str, Any]
     lend: Callable[[Runtime], None]
+    home: str
     record: Path | None
     tools: Sequence[Any]
     plugins: Sequence[ToolPlugin]
@@ -76,7 +79,8 @@ def packed(runtime: Runtime, lend: Callable[[Runtime], None], dumps: Dumps) -> b
     cargo = Cargo(
         config=worker_config(runtime.config),
         lend=lend,
-        record=_record(runtime),
+        home=socket.gethostname(),
+        record=_record(parts),
         tools=tuple(parts.tools),
         plugins=tuple(parts.plugins),
         mcp_servers={name: dict(given) for name, given in parts.mcp_servers.items()},
@@ -110,12 +114,9 @@ def worker_config(config: Config) -> dict[str, Any]:
     return tree
 
 
-def _record(runtime: Runtime) -> Path | None:
-    """Only a Ray of this machine's own certainly has the file."""
-    sessions = runtime.parts.sessions
-    swarm = runtime.config.tools.swarm
-    here = swarm is not None and swarm.ray.address is None
-    return sessions.path.absolute() if here and isinstance(sessions, SessionStore) else None
+def _record(parts: Parts) -> Path | None:
+    sessions = parts.sessions
+    return sessions.path.absolute() if isinstance(sessions, SessionStore) else None
 
 
 def _given(parts: Parts, host: Host) -> Iterator[tuple[str, Any]]:

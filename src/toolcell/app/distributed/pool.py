@@ -69,6 +69,7 @@ class Pool:
         cargo: Makes what a worker is built from.
         spawner: Runs what outlasts a child.
         told: Is told of a worker that is ready.
+        on_progress: Is told of work that takes seconds.
     """
 
     def __init__(
@@ -78,12 +79,14 @@ class Pool:
         *,
         spawner: Spawner,
         told: Callable[[Worker], None],
+        on_progress: Callable[[str], None],
     ) -> None:
         self._settings = settings
         self._pack = cargo
         self._packed: bytes | None = None
         self._spawner = spawner
         self._told = told
+        self._on_progress = on_progress
         self._start: _Start | None = None
         self._joined = False
         self._problem = "no Ray worker is there"
@@ -178,6 +181,7 @@ class Pool:
 
     async def _begin(self) -> None:
         await self.prepare()
+        self._on_progress("starting Ray workers …")
         if not self._joined:
             with anyio.CancelScope(shield=True):  # a thread cannot be stopped: what it does counts
                 await join(self._settings.address, self._settings.workers)

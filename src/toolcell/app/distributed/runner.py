@@ -42,6 +42,7 @@ class RayChildren:
             lambda: packed(runtime, lend, dumps),
             spawner=runtime.supervisor,
             told=self._told,
+            on_progress=runtime.parts.on_progress,
         )
 
     @property

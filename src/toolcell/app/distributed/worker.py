@@ -109,7 +109,7 @@ class ChildWorker:
 
     async def _started(self) -> Runtime:
         cargo: Cargo = pickle.loads(self._cargo)  # noqa: S301 - Ray's own wire, guarded by Ray
-        store = None if cargo.record is None else SessionStore(cargo.record)
+        store = await _record(cargo)
         parts = Parts(
             tools=cargo.tools,
             plugins=cargo.plugins,
@@ -132,6 +132,13 @@ class ChildWorker:
     def _parent_of(self, run_id: str) -> str | None:
         child = None if self._runtime is None else self._runtime.swarming.child_of(run_id)
         return None if child is None else child.task.parent.run_id
+
+
+async def _record(cargo: Cargo) -> SessionStore | None:
+    """Return the session database of the parent, where this is its machine."""
+    if cargo.record is None or cargo.home != socket.gethostname():
+        return None
+    return SessionStore(cargo.record) if await anyio.Path(cargo.record).exists() else None
 
 
 async def _child(runtime: Runtime, task: ChildTask, box: Box) -> None:
