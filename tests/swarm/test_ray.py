@@ -16,6 +16,8 @@ from toolcell.protocol.approvals import ApprovalAnswer
 from toolcell.protocol.events import ChildChanged, ContentKept, Diagnostic, RunEnded, RunStarted
 from toolcell.protocol.hooks import Block, Hooks
 from toolcell.providers.scripted import tool_call
+from toolcell.sessions.memory import MemorySessions
+from toolcell.sessions.store import SessionStore
 from toolcell.tools.content import TextContent, ToolResult
 from toolcell.tools.tool import Tool
 
@@ -352,6 +354,23 @@ async def test_what_a_child_read_from_the_network_stays_marked_as_such():
             code = f'return agents.run("{prompt}", {{model: "s/direct"}})'
             open_.model.parent[:] = [tool_call("exec", {"code": code})]
             assert (OPENING in (await open_.go()).text) is marked
+
+
+async def test_children_read_the_record_where_the_worker_can_and_else_it_is_told(tmp_path):
+    """A tool that a worker lacks is named, never silently missing."""
+
+    async def child(_prompt, body):
+        if asked_first(body):
+            return tool_call("exec", {"code": "return typeof sessions_list"})
+        return loads(body["messages"][-1]["content"])["value"]
+
+    async with SessionStore(tmp_path / "s.db") as store:
+        for sessions, there in ((store, "function"), (MemorySessions(), "undefined")):
+            parts = {"workspace": tmp_path, "sessions": sessions}
+            async with on_ray(child, parts=parts, ray=ONE) as open_:
+                assert await open_.value("return agents.run('t')") == there
+                told = [e.message for e in open_.events.of(Diagnostic)]
+                assert any("sessions_list" in text for text in told) is (there == "undefined")
 
 
 async def test_no_log_of_ray_holds_a_secret():

@@ -181,7 +181,7 @@ class Pool:
 
     async def _begin(self) -> None:
         await self.prepare()
-        self._on_progress("starting Ray workers …")
+        self._on_progress("Starting Ray workers")
         if not self._joined:
             with anyio.CancelScope(shield=True):  # a thread cannot be stopped: what it does counts
                 await join(self._settings.address, self._settings.workers)
