@@ -13,6 +13,7 @@ from toolcell.protocol.messages import Message
 from toolcell.sessions.listing import SessionInfo, Trace
 from toolcell.sessions.projections import CallNode
 from toolcell.sessions.records import Record
+from toolcell.sessions.search import Found, Wanted
 
 MAX_VALUE_BYTES = 256 << 10
 """Arguments, results, code and errors are recorded up to about this size each."""
@@ -66,6 +67,10 @@ class Sessions(Protocol):
         Raises:
             SessionError: there is no such session.
         """
+        ...
+
+    async def search(self, wanted: Wanted) -> Found:
+        """Return sessions in which one message holds all of some words."""
         ...
 
     async def delete(self, session_id: str) -> Sequence[str]:

@@ -79,6 +79,9 @@ MIGRATIONS: Final[tuple[str, ...]] = (
     ALTER TABLE deliveries ADD COLUMN owner TEXT;
     CREATE INDEX deliveries_open ON deliveries (at) WHERE message IS NOT NULL;
     """,
+    """
+    CREATE TABLE search_state (through INTEGER NOT NULL);
+    """,
 )
 """Each brings the file from version n to n + 1 (`PRAGMA user_version`). Append only."""
 
@@ -255,6 +258,19 @@ class Database:
             if overwrite:
                 self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             return done
+
+    def look(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Read something, all of it as it stands at one moment.
+
+        Raises:
+            SessionError: the file cannot be read.
+        """
+        with self._errors("read"):
+            self._connection.execute("BEGIN")
+            try:
+                return work(self._connection)
+            finally:
+                self._connection.execute("ROLLBACK")
 
     def close(self) -> None:
         """Close the connection; the last one to close folds the WAL back in."""

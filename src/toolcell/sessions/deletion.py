@@ -11,6 +11,7 @@ from typing import Final
 
 from toolcell.sessions.database import Database
 from toolcell.sessions.listing import children_of, unknown_session
+from toolcell.sessions.search import unindex
 
 _KEYS: Final = (
     "SELECT DISTINCT json_extract(body, '$.key') FROM events "
@@ -38,6 +39,7 @@ def delete_session(database: Database, session_id: str) -> Sequence[str]:
         keys: set[str] = set()
         for each in gone:
             keys.update(key for (key,) in connection.execute(_KEYS, (each,)))
+            unindex(connection, each)
             connection.execute("DELETE FROM events WHERE session_id = ?", (each,))
             connection.execute("DELETE FROM sessions WHERE session_id = ?", (each,))
             connection.execute("DELETE FROM open_runs WHERE session_id = ?", (each,))

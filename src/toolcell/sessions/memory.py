@@ -21,7 +21,8 @@ from toolcell.sessions.listing import (
     unknown_session,
 )
 from toolcell.sessions.projections import CallNode, call_tree, history
-from toolcell.sessions.records import Record, to_record
+from toolcell.sessions.records import Record, to_message, to_record
+from toolcell.sessions.search import Found, Wanted
 
 
 class MemorySessions:
@@ -91,6 +92,16 @@ class MemorySessions:
         contents = {key: self._contents[key] for key in content_keys(records)}
         return Trace(info=_info(records), records=records, contents=contents)
 
+    async def search(self, wanted: Wanted) -> Found:
+        """Return sessions in which one message holds all of some words."""
+        own = [
+            each
+            for each in await self.list_sessions(limit=len(self._records))
+            if each.agent_id == wanted.agent_id
+        ]
+        found = [each.session_id for each in own if self._holds(each.session_id, wanted.words)]
+        return Found(found[: wanted.limit], len(own), True)
+
     async def delete(self, session_id: str) -> Sequence[str]:
         """Forget a session and those of its children; returns the ids of what was forgotten.
 
@@ -117,6 +128,10 @@ class MemorySessions:
         if not records:
             raise unknown_session(session_id)
         return shown(_info(records), records)
+
+    def _holds(self, session_id: str, words: Sequence[str]) -> bool:
+        said = (to_message(r).text.casefold() for r in self._of(session_id) if r.type == "message")
+        return any(all(word in text for word in words) for text in said)
 
     def _of(self, session_id: str) -> list[Record]:
         return [record for record in self._records if record.session_id == session_id]

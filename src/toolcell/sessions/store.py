@@ -29,6 +29,7 @@ from toolcell.sessions.deletion import delete_session
 from toolcell.sessions.listing import SessionInfo, Trace, content_keys, shown, unknown_session
 from toolcell.sessions.projections import CallNode, call_tree, history
 from toolcell.sessions.records import Record, to_record
+from toolcell.sessions.search import Found, Wanted, search
 
 MAX_BATCH: Final = 512
 """Events in one commit; more wait for the next one, so that a flush is never far away."""
@@ -209,6 +210,10 @@ class SessionStore:
             return Trace(info=infos[0], records=records, contents=contents)
 
         return await self._read(read)
+
+    async def search(self, wanted: Wanted) -> Found:
+        """Return sessions in which one message holds all of some words."""
+        return await self._read(lambda db: search(db, wanted))
 
     async def delete(self, session_id: str) -> Sequence[str]:
         """Forget a session and those of its children; returns the ids of what was forgotten.

@@ -19,6 +19,7 @@ from toolcell.protocol.messages import Message
 from toolcell.protocol.scope import RunScope
 from toolcell.sessions.contract import Sessions
 from toolcell.sessions.listing import SessionInfo
+from toolcell.sessions.search import Found, Wanted
 from toolcell.sources.core.contracts import BOOLEAN, INTEGER, STRING, array, closed, nullable
 from toolcell.sources.core.work import Absent, Arguments, Natural, refused
 from toolcell.tools.content import TextContent, ToolResult
@@ -27,7 +28,6 @@ from toolcell.tools.tool import Tool, ToolContext
 MAX_LISTED: Final = 1000
 """Sessions that are looked at, the last used first."""
 
-MAX_SEARCHED: Final = 200
 SEARCH_SECONDS: Final = 10.0
 TEXT_CHARS: Final = 8000
 SNIPPET_CHARS: Final = 300
@@ -209,21 +209,38 @@ class SessionView:
         if not words:
             raise refused("query holds no words.")
         ends_at = self._clock.monotonic() + SEARCH_SECONDS
-        found, more = await self._visible(scope)
+        found = await self._holding(words, scope, arguments.limit + 1, ends_at)
         hits: list[JsonObject] = []
-        searched = 0
-        for info in found[:MAX_SEARCHED]:
+        cut = not found.complete
+        for session_id in found.session_ids:
             if len(hits) > arguments.limit or self._clock.monotonic() > ends_at:
+                cut = True
                 break
-            searched += 1
-            messages = await self._sessions.history(info.session_id)
-            hits += _hits(info.session_id, messages, words, arguments.limit + 1 - len(hits))
+            messages = await self._sessions.history(session_id)
+            hits += _hits(session_id, messages, words, arguments.limit + 1 - len(hits))
         details = {
             "hits": hits[: arguments.limit],
-            "sessionsSearched": searched,
-            "truncated": more or searched < len(found) or len(hits) > arguments.limit,
+            "sessionsSearched": found.searched,
+            "truncated": cut or len(hits) > arguments.limit,
         }
         return _told(details, untrusted=True)
+
+    async def _holding(
+        self, words: Sequence[str], scope: RunScope, limit: int, ends_at: float
+    ) -> Found:
+        """Return sessions that a run may see and that may hold the words."""
+        if scope.sandboxed:
+            own, _ = await self._visible(scope)
+            return Found([each.session_id for each in own], len(own), complete=True)
+        return await self._sessions.search(
+            Wanted(
+                words=words,
+                agent_id=scope.agent_id,
+                limit=limit,
+                time_is_up=lambda: self._clock.monotonic() > ends_at,
+                indexed_enough=lambda: self._clock.monotonic() > ends_at - SEARCH_SECONDS / 2,
+            )
+        )
 
     async def status(self, arguments: StatusArguments, scope: RunScope) -> ToolResult:
         """Tell how a session stands."""
