@@ -18,7 +18,10 @@ from tests.gateway.kit import config as kit_config
 from tests.gateway.kit import gateway, until
 from tests.gateway.test_lifecycle import Process, inherited, settings
 from tests.gateway.test_webhooks import channels, message, replies, sent, signed
+from tests.sessions.events import scope
 from tests.sources.core.web import page, serving
+from toolcell.gateway.recovering import Recovery, RecoveryPorts
+from toolcell.protocol.events import RunStarted
 from toolcell.providers.scripted import tool_call
 from toolcell.sessions.open_runs import OpenRun, OpenRuns
 from toolcell.sessions.ownership import alive, held
@@ -105,6 +108,48 @@ async def test_a_run_that_waited_for_a_restart_safe_cell_goes_on_as_the_same_sen
     assert [(b["sender"], b["channel"]) for _, b in begun] == [("ann", "http")] * 2
     assert [r["text"] for r in more.json()["runs"]] == ["I go on"]
     assert nothing == []
+
+
+async def test_a_run_that_went_on_once_does_not_go_on_again(tmp_path):
+    """A turn that kills its gateway each time would do so at every start."""
+    async with openai_server(ScriptedModel([])) as upstream:
+        kill = Kill()
+        upstream.model._steps = (parked(), kill, kill, "never")
+        where = settings(upstream.base_url)
+        async with to_be_killed(tmp_path, where, kill) as p:
+            await p.http.post("/api/runs", json={"prompt": "go", "session": "s1"})
+        async with to_be_killed(tmp_path, where, kill):
+            pass
+        async with Process(tmp_path / "home", where, TOKEN) as p:
+            first, second = await ended_runs(p, "s1", 2)
+            await anyio.sleep(0.3)
+            runs = (await p.http.get("/api/runs")).json()["runs"]
+    assert first[2]["continued_by"] == second[1]
+    assert second[2]["status"] == "aborted"
+    assert "continued_by" not in second[2]
+    assert runs == []
+    assert len(upstream.model.bodies) == 3
+
+
+async def test_a_run_that_another_gateway_took_first_is_left_to_it(tmp_path):
+    class Late(OpenRuns):
+        async def left(self):
+            return [OpenRun("r1", "s1", "gateway_00000000-0000-4000-8000-000000000000")]
+
+    async with gateway(kit_config(tmp_path), ["x"]) as g:
+        await g.post("/api/runs", {"prompt": "go", "session": "s1"})
+        service = g.service
+        ports = RecoveryPorts(
+            runtime=service.runtime,
+            sessions=service.sessions,
+            runs=service.runs,
+            messages=service.messages,
+        )
+        left = Late(tmp_path / "sessions.db", "gateway_00000000-0000-4000-8000-000000000001")
+        service.sessions.emit(RunStarted(scope=scope("s1", "r1"), at=1.0, channel="http"))
+        await Recovery(ports, left).run()
+        ends = await service.sessions.events("s1", types=("run_ended",))
+    assert "r1" not in [each.run_id for each in ends]
 
 
 @pytest.mark.parametrize("why", ["an open approval", "a cell that is not restart-safe"])
