@@ -3,6 +3,7 @@
 import pytest
 
 from toolcell import CodeMode, Host
+from toolcell.app import runtime
 from toolcell.app.logsink import LogSink
 from toolcell.app.masking import Masking
 from toolcell.calls.redaction import NO_SECRETS
@@ -46,6 +47,8 @@ async def test_a_program_that_does_not_listen_pays_for_no_record(monkeypatch):
     """The sink of a program that hands in none takes diagnostics; nothing else is made for it."""
     seen = []
     monkeypatch.setattr(LogSink, "emit", lambda _self, event: seen.append(type(event)))
+    # A test before this one may have named a tracer, and a process cannot take that back.
+    monkeypatch.setattr(runtime, "tracing", lambda _secrets: ())
 
     async def one() -> int:
         return 1
