@@ -8,7 +8,7 @@ import pytest
 
 from tests.gateway.kit import QUICKJS, SELECT_FILE, TOKEN, config, gateway, tool, until
 from toolcell.errors import ProviderError
-from toolcell.gateway.openapi import OPERATIONS
+from toolcell.gateway.operations import OPERATIONS
 from toolcell.providers.scripted import tool_call
 from toolcell.tools.content import ToolResult
 

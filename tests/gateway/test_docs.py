@@ -11,7 +11,7 @@ from openai import OpenAI
 
 from tests.gateway.kit import QUICKJS, TOKEN, config, gateway, until
 from tests.sources.core.web import serving
-from toolcell.gateway.openapi import OPERATIONS
+from toolcell.gateway.operations import OPERATIONS
 from toolcell.providers.scripted import tool_call
 
 pytestmark = pytest.mark.anyio

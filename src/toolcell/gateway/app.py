@@ -22,7 +22,7 @@ from toolcell.gateway.conversation_routes import ConversationRoutes, WebhookRout
 from toolcell.gateway.faults import ApiError, api_error
 from toolcell.gateway.guard import Guard, GuardPorts
 from toolcell.gateway.openai_routes import OpenAIRoutes
-from toolcell.gateway.openapi import OPERATIONS
+from toolcell.gateway.operations import OPERATIONS
 from toolcell.gateway.rates import RateLimit
 from toolcell.gateway.service import Service
 from toolcell.protocol.events import Diagnostic
