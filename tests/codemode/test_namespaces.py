@@ -23,6 +23,11 @@ pytestmark = pytest.mark.anyio
 APIS = pytest.mark.parametrize("api", ["catalog", "tools"])
 
 
+@pytest.fixture(params=["quickjs", "node"])
+def executor(request):
+    return request.param
+
+
 @pytest.fixture(autouse=True)
 def _clean():
     clear_code_mode_namespaces_for_test()
@@ -94,9 +99,9 @@ def register(plugin_id="tickets", **changes):
     register_code_mode_namespace_for_plugin(plugin_id, {**fields, **changes})
 
 
-def code_mode(api="catalog", **options):
+def code_mode(executor, api="catalog", **options):
     options.setdefault("tools", [plugin()])
-    return CodeMode(executor="quickjs", guest_api=api, **options)
+    return CodeMode(executor=executor, guest_api=api, **options)
 
 
 async def value(cm, code):
@@ -110,10 +115,10 @@ def description(cm):
 
 
 @APIS
-async def test_calls_run_through_the_catalog_and_give_json_details(api):
+async def test_calls_run_through_the_catalog_and_give_json_details(executor, api):
     """rule 6.4, rule 6.3, BEHAVIOURS 246, BEHAVIOURS 255."""
     register()
-    async with code_mode(api) as cm:
+    async with code_mode(executor, api) as cm:
         code = """
         return [await Tickets.list({state: "open"}), await namespaces.Tickets.list(),
           await Tickets.update(7, "new"), Tickets.version, Tickets.first.deep[1].two,
@@ -135,12 +140,12 @@ async def test_calls_run_through_the_catalog_and_give_json_details(api):
 
 
 @APIS
-async def test_the_prompt_is_shown_only_while_the_tools_are_visible(api):
+async def test_the_prompt_is_shown_only_while_the_tools_are_visible(executor, api):
     """rule 6.2, rule 6.4, BEHAVIOURS 247, BEHAVIOURS 260."""
     register(prompt=lambda context: f"For {context.agent_id}.")
-    async with code_mode(api) as cm:
+    async with code_mode(executor, api) as cm:
         assert "Tickets: Ticket helpers. For main." in description(cm)
-    async with code_mode(api, config={"tools": {"deny": ["ticket_fail"]}}) as cm:
+    async with code_mode(executor, api, config={"tools": {"deny": ["ticket_fail"]}}) as cm:
         assert "Tickets" not in description(cm).split("\n\n")[0]
         assert await value(cm, "return [typeof Tickets, Object.keys(namespaces)]") == [
             "undefined",
@@ -149,10 +154,10 @@ async def test_the_prompt_is_shown_only_while_the_tools_are_visible(api):
 
 
 @APIS
-async def test_tools_of_another_plugin_do_not_open_it(api):
+async def test_tools_of_another_plugin_do_not_open_it(executor, api):
     """rule 6.2: `sourceName` must be the plugin that registered."""
     register()
-    async with code_mode(api, tools=[plugin("impostor")]) as cm:
+    async with code_mode(executor, api, tools=[plugin("impostor")]) as cm:
         assert await value(cm, "return typeof Tickets") == "undefined"
 
 
@@ -171,31 +176,31 @@ async def test_tools_of_another_plugin_do_not_open_it(api):
         (lambda _: 1 / 0, "createScope of namespace 'Tickets' failed"),
     ],
 )
-async def test_a_scope_that_cannot_cross_fails_the_cell_before_guest_code(made, words):
+async def test_a_scope_that_cannot_cross_fails_the_cell_before_guest_code(executor, made, words):
     """rule 6.3, BEHAVIOURS 252."""
     register(createScope=made)
-    async with code_mode() as cm:
+    async with code_mode(executor) as cm:
         outcome = await cm.exec("text('ran'); return 1")
         assert isinstance(outcome, Failed)
         assert words in outcome.error
         assert outcome.output == ()
 
 
-async def test_a_cycle_is_refused_and_a_shared_object_is_not():
+async def test_a_cycle_is_refused_and_a_shared_object_is_not(executor):
     """rule 6.3, BEHAVIOURS 253."""
     cycle = {}
     cycle["self"] = cycle
     register(createScope=lambda _: cycle)
-    async with code_mode() as cm:
+    async with code_mode(executor) as cm:
         outcome = await cm.exec("return 1")
         assert isinstance(outcome, Failed)
         assert "Circular reference at self" in outcome.error
 
 
-async def test_forged_ids_and_paths_reach_nothing():
+async def test_forged_ids_and_paths_reach_nothing(executor):
     """SE-03, BEHAVIOURS 244, BEHAVIOURS 254: no bridge function is there to forge with."""
     register()
-    async with code_mode() as cm:
+    async with code_mode(executor) as cm:
         code = """
         const found = Object.getOwnPropertyNames(globalThis).filter((n) => /^__|openclaw/i.test(n));
         let said;
@@ -238,7 +243,7 @@ async def test_a_forged_bridge_request_is_refused_by_the_host(arguments, problem
 
 
 @APIS
-async def test_several_arguments_and_none_reach_the_mapper(api):
+async def test_several_arguments_and_none_reach_the_mapper(executor, api):
     """rule 6.3: the mapper gets the list of guest arguments."""
     seen = []
 
@@ -247,7 +252,7 @@ async def test_several_arguments_and_none_reach_the_mapper(api):
         return {}
 
     register(createScope=lambda _: {"of": create_code_mode_namespace_tool("ticket_list", mapper)})
-    async with code_mode(api) as cm:
+    async with code_mode(executor, api) as cm:
         await value(
             cm,
             "await Tickets.of(); await Tickets.of(1); await Tickets.of(undefined);"
@@ -257,16 +262,16 @@ async def test_several_arguments_and_none_reach_the_mapper(api):
 
 
 @APIS
-async def test_a_failure_can_be_caught_with_its_message(api):
+async def test_a_failure_can_be_caught_with_its_message(executor, api):
     """BEHAVIOURS 257."""
     register()
-    async with code_mode(api) as cm:
+    async with code_mode(executor, api) as cm:
         code = "try { await Tickets.fail() } catch (error) { return error.message }"
         assert "no such ticket" in await value(cm, code)
 
 
 @APIS
-async def test_a_slow_call_is_parked_and_resumed_in_the_same_scope(api):
+async def test_a_slow_call_is_parked_and_resumed_in_the_same_scope(executor, api):
     """rule 6.3, BEHAVIOURS 259: the scope is made once for the run."""
     made = []
 
@@ -275,7 +280,7 @@ async def test_a_slow_call_is_parked_and_resumed_in_the_same_scope(api):
         return scope(context)
 
     register(createScope=counted)
-    async with code_mode(api, config={"tools": {"codeMode": {"timeoutMs": 150}}}) as cm:
+    async with code_mode(executor, api, config={"tools": {"codeMode": {"timeoutMs": 150}}}) as cm:
         outcome = await cm.exec("return await Tickets.nested.slow({ms: 400})")
         assert isinstance(outcome, Waiting)
         while isinstance(outcome, Waiting):
@@ -285,10 +290,69 @@ async def test_a_slow_call_is_parked_and_resumed_in_the_same_scope(api):
         assert len(made) == 1
 
 
-async def test_restart_safe_cells_cannot_call_namespaces():
+GITHUB = """
+const open = await Issues.list({ state: "open" });
+const alsoOpen = await namespaces.Issues.list({ state: "open" });
+return { count: open.length, alsoCount: alsoOpen.length };
+"""
+
+
+@APIS
+async def test_the_example_of_the_document_runs_as_written(executor, api):
+    """rule 6.3, rule 6.4: the registration and the program of the seed, word for word."""
+
+    @tool
+    async def github_list_issues(state: str) -> list[str]:
+        """List issues."""
+        return [f"{state} 1", f"{state} 2"]
+
+    @tool
+    async def github_update_issue(number: int, patch: dict[str, str]) -> dict[str, object]:
+        """Update an issue."""
+        return {"number": number, **patch}
+
+    told = []
+
+    def create_scope(ctx):
+        told.append(ctx)
+        return {
+            "repository": ctx.config,
+            "list": create_code_mode_namespace_tool(
+                "github_list_issues", lambda given: given[0] if given else {}
+            ),
+            "update": create_code_mode_namespace_tool(
+                "github_update_issue", lambda given: {"number": given[0], "patch": given[1]}
+            ),
+        }
+
+    register_code_mode_namespace_for_plugin(
+        "github",
+        {
+            "id": "github-issues",
+            "globalName": "Issues",
+            "description": "GitHub issue helpers of this repository.",
+            "requiredToolNames": ["github_list_issues", "github_update_issue"],
+            "prompt": "Use Issues.list(params) and Issues.update(number, patch).",
+            "createScope": create_scope,
+        },
+    )
+    github = plugin("github", (github_list_issues, github_update_issue))
+    secret = {"models": {"providers": {"p": {"apiKey": "S3CR3T-CANARY-0001"}}}}
+    async with code_mode(executor, api, tools=[github], config=secret) as cm:
+        assert "Use Issues.list(params) and Issues.update(number, patch)." in description(cm)
+        assert await value(cm, GITHUB) == {"count": 2, "alsoCount": 2}
+        code = 'return [await Issues.update(7, {title: "new"}), Issues.repository]'
+        assert await value(cm, code) == [{"number": 7, "title": "new"}, "[Config]"]
+        (context,) = told
+        assert "p" in context.config.models.providers
+        assert not context.aborted()
+    assert context.aborted()
+
+
+async def test_restart_safe_cells_cannot_call_namespaces(executor):
     """rule 3.13, BEHAVIOURS 211."""
     register()
-    async with code_mode() as cm:
+    async with code_mode(executor) as cm:
         outcome = await cm.exec("return await Tickets.list({})", restart_safe=True)
         assert isinstance(outcome, Failed)
         assert "restart-safe code mode cannot call namespace tools." in outcome.error

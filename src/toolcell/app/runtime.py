@@ -17,6 +17,7 @@ from toolcell.app.effective import EffectiveTools
 from toolcell.app.executors import Executors
 from toolcell.app.host import Host
 from toolcell.app.masking import Masking
+from toolcell.app.plugins import configured_plugins, given_plugins
 from toolcell.app.run import Run, RunPorts, RunSettings
 from toolcell.app.settings import (
     approval_rules_of,
@@ -24,6 +25,7 @@ from toolcell.app.settings import (
     mcp_servers_of,
     node_path_of,
     secret_values_of,
+    sessions_path_of,
 )
 from toolcell.app.supervisor import Supervisor
 from toolcell.app.swarming import ClosedForChildren, Swarming
@@ -44,7 +46,6 @@ from toolcell.protocol.sink import FanOut, Guarded, Sink
 from toolcell.providers.registry import ProviderRegistry
 from toolcell.sources.contract import Source, Unavailable
 from toolcell.sources.local import LocalSource
-from toolcell.sources.plugins import PluginSet, PluginSource, load_plugins
 from toolcell.tools.tool import SourcedTool, Tool
 
 if TYPE_CHECKING:  # imported by runtimes that have them
@@ -129,8 +130,10 @@ class Runtime:
         self.toolbox = Toolbox(
             (
                 LocalSource([*self._core(parts), *parts.tools]),
-                *(PluginSource(plugin) for plugin in parts.plugins),
-                _plugins(config, parts),
+                *given_plugins(parts.plugins),
+                configured_plugins(
+                    config, sessions_path_of(config).parent, load=parts.load_plugins
+                ),
                 *parts.sources,
                 *([self._mcp] if self._mcp is not None else []),
             )
@@ -151,6 +154,7 @@ class Runtime:
                 store=self._store,
                 sink=self.sink,
                 clock=host.clock,
+                config=config,
             ),
             sink=self.sink,
             clock=host.clock,
@@ -352,11 +356,3 @@ class Runtime:
             "swarm": self.swarming.swarm.statistics(),
             **self.executors.statistics(),
         }
-
-
-def _plugins(config: Config, parts: Parts) -> PluginSet:
-    return load_plugins(
-        config.plugins.paths if parts.load_plugins else (),
-        entry_points=config.plugins.entry_points and parts.load_plugins,
-        deny=config.plugins.deny,
-    )

@@ -37,6 +37,7 @@ from toolcell.codemode.typescript import FILENAME as TYPESCRIPT_FILE
 from toolcell.codemode.typescript import Transform, Transformed, to_javascript
 from toolcell.codemode.view import GuestView
 from toolcell.config.code_mode import CodeModeOptions, ExecutorName
+from toolcell.config.tree import Config
 from toolcell.errors import CallError, CellError
 from toolcell.execution.contract import Executor, Limits, Program
 from toolcell.protocol.messages import ToolDefinition
@@ -66,6 +67,7 @@ class RuntimePorts:
         transform: Turns TypeScript into JavaScript; None where there is no transformer.
         declarations: The declaration files of the host, shared by its runs.
         saved: The saved results of the host; each run sees its own.
+        config: What plugin namespaces are told of the configuration.
     """
 
     executors: Executors
@@ -77,6 +79,7 @@ class RuntimePorts:
     transform: Transform | None = None
     declarations: DeclarationShelf = field(default_factory=DeclarationShelf)
     saved: SavedResults = field(default_factory=SavedResults)
+    config: Config | None = None
 
 
 class CodeModeRuntime:
@@ -107,7 +110,11 @@ class CodeModeRuntime:
         self.always_restart_safe = False
         self._catalog = catalog
         self._ports = ports
-        own = (RunNamespaces(catalog.scope).extension(), *extra)
+        self._aborted = False
+        namespaces = RunNamespaces(
+            catalog.scope, config=ports.config, aborted=lambda: self._aborted
+        )
+        own = (namespaces.extension(), *extra)
         shelf = ports.declarations
         self._extensions = (*guest_api(options, shelf, own), *own)
         self._declaring = (*guest_api(options, shelf, own, with_files=True), *own)
@@ -218,6 +225,7 @@ class CodeModeRuntime:
 
     async def abort(self, reason: str = "") -> None:
         """End every cell of this run, running or parked, each exactly once."""
+        self._aborted = True
         for cell in self._record.live:
             await cell.give_up(reason)
 

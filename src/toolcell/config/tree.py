@@ -154,6 +154,8 @@ class McpSettings(Settings):
 class PluginsSettings(Settings):
     """`plugins`: further tools and bundled parts."""
 
+    bundled: list[Literal["notes"]] = Field(default_factory=list)
+    """Plugins that come with toolcell and are wanted: `notes`."""
     paths: list[str] = Field(default_factory=list)
     """Python files or `module:attribute`."""
     entry_points: bool = True

@@ -13,7 +13,7 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from toolcell.base.identifiers import digest
 from toolcell.errors import PluginError, ToolcellError
@@ -24,13 +24,27 @@ from toolcell.tools.tool import Group, SourcedTool
 
 ENTRY_POINT_GROUP: Final = "toolcell.plugins"
 
+Keep: TypeAlias = Callable[[ToolPlugin], Callable[[], object]]
+"""Told of a plugin before it is activated; gives what to call once it is gone again."""
+
+
+def _keep_nothing(_: ToolPlugin) -> Callable[[], object]:
+    return lambda: None
+
 
 class PluginSource:
     """The tools of one plugin: `openclaw:<plugin-id>:<tool>` (rule 4.1)."""
 
-    def __init__(self, plugin: ToolPlugin, group: Group = Group.EXTERNAL) -> None:
-        """Activate the plugin; raises `PluginError` when that fails."""
-        self._activation: Activation | None = activate(plugin)
+    def __init__(
+        self, plugin: ToolPlugin, group: Group = Group.EXTERNAL, *, keep: Keep = _keep_nothing
+    ) -> None:
+        """Activate the plugin; raises `PluginError` when that fails, and nothing of it stays."""
+        self._gone = keep(plugin)
+        try:
+            self._activation: Activation | None = activate(plugin)
+        except PluginError:
+            self._gone()
+            raise
         self._plugin = plugin
         self._group = group
         self._tools = tuple(
@@ -65,10 +79,15 @@ class PluginSource:
         """Do nothing; it is active already."""
 
     async def aclose(self) -> None:
-        """Run the plugin's unload callbacks, once."""
+        """Unload it."""
+        self.unload()
+
+    def unload(self) -> None:
+        """Run the plugin's unload callbacks, once; what it registered elsewhere goes too."""
         activation, self._activation = self._activation, None
         if activation is not None:
             activation.close()
+            self._gone()
 
 
 class PluginSet:
@@ -123,6 +142,7 @@ def load_plugins(
     entry_points: bool = True,
     deny: Sequence[str] = (),
     base_dir: Path | None = None,
+    keep: Keep = _keep_nothing,
 ) -> PluginSet:
     """Find and activate plugins: bundled, then installed ones, then paths of the config.
 
@@ -134,6 +154,7 @@ def load_plugins(
         deny: Ids that are never activated. A denied installed plugin whose entry point has that
             name is not even imported.
         base_dir: What relative paths start from; default the current folder.
+        keep: Told of each plugin that is activated.
 
     Returns:
         What loaded, and for each that did not an `Unavailable` that names the file and the remedy.
@@ -150,7 +171,7 @@ def load_plugins(
             if plugin.id in denied:
                 continue
             _refuse_taken(plugin.id, taken)
-            sources.append(PluginSource(plugin, candidate.group))
+            sources.append(PluginSource(plugin, candidate.group, keep=keep))
             taken[plugin.id] = candidate.place
         except PluginError as error:
             reason = f"{candidate.place}: {error.message}"

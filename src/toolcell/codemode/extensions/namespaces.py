@@ -8,6 +8,7 @@ Above: the runtime. Below: `codemode.namespaces`, `extensions.calling`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from toolcell.base.jsontext import Json
@@ -34,19 +35,34 @@ from toolcell.codemode.namespaces.registry import (
 )
 from toolcell.codemode.namespaces.scope import Scope, read_scope, unsafe
 from toolcell.codemode.view import GuestView
+from toolcell.config.tree import Config
 from toolcell.errors import CallError, CellError
 from toolcell.protocol.scope import RunScope
 
 
 class RunNamespaces:
-    """The namespaces one run sees, and their scopes."""
+    """The namespaces one run sees, and their scopes.
 
-    def __init__(self, scope: RunScope) -> None:
+    Args:
+        scope: The run.
+        config: The configuration, for `create_scope`.
+        aborted: Whether the run was given up.
+    """
+
+    def __init__(
+        self,
+        scope: RunScope,
+        *,
+        config: Config | None = None,
+        aborted: Callable[[], bool] = lambda: False,
+    ) -> None:
         self._context = NamespaceContext(
             agent_id=scope.agent_id,
             session_key=scope.session_key,
             session_id=scope.session_id,
             run_id=scope.run_id,
+            config=config,
+            aborted=aborted,
         )
         self._scopes: dict[str, Scope] = {}
 

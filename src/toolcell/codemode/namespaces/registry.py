@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 import threading
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Final, TypeAlias
@@ -67,7 +68,9 @@ class RegisteredNamespace:
 
 
 _registered: dict[str, RegisteredNamespace] = {}
-_lock = threading.Lock()
+_loaded: Counter[str] = Counter()
+"""How many runtimes of the process have a plugin loaded, by its id."""
+_lock = threading.RLock()
 _CAMEL: Final = {
     "globalName": "global_name",
     "requiredToolNames": "required_tool_names",
@@ -109,6 +112,49 @@ def clear_code_mode_namespaces_for_test() -> None:
     """Forget every namespace, so that tests do not see each other's."""
     with _lock:
         _registered.clear()
+
+
+def keep_code_mode_namespaces(
+    plugin_id: str, registrations: Sequence[NamespaceRegistration] = ()
+) -> Callable[[], None]:
+    """Count one more runtime that loads a plugin; for loaders.
+
+    Runtimes share the registry, so a namespace must outlive the first of them that closes.
+
+    Args:
+        plugin_id: The plugin.
+        registrations: Its own namespaces; the first runtime registers them.
+
+    Returns:
+        What to call once when the plugin failed to load or is unloaded: the last one clears.
+
+    Raises:
+        PluginError: an id or a global belongs to another plugin; nothing is counted then.
+    """
+    with _lock:
+        for each in registrations:
+            found = _registered.get(each.id)
+            if found is None or found.plugin_id != plugin_id:
+                _register_or_undo(plugin_id, each)
+        _loaded[plugin_id] += 1
+    return lambda: _let_go(plugin_id)
+
+
+def _register_or_undo(plugin_id: str, registration: NamespaceRegistration) -> None:
+    try:
+        register_code_mode_namespace_for_plugin(plugin_id, registration)
+    except PluginError:
+        if not _loaded[plugin_id]:
+            clear_code_mode_namespaces_for_plugin(plugin_id)
+        raise
+
+
+def _let_go(plugin_id: str) -> None:
+    with _lock:
+        _loaded[plugin_id] -= 1
+        if _loaded[plugin_id] <= 0:
+            del _loaded[plugin_id]
+            clear_code_mode_namespaces_for_plugin(plugin_id)
 
 
 def registered_namespaces() -> tuple[RegisteredNamespace, ...]:
