@@ -45,6 +45,11 @@ def page(n: int) -> dict:
     return {"n": n, "token": NAMED, "text": "x" * (40_000 if n == 4 else 10) + f" {CANARY} {OTHER}"}
 
 
+def part(n: int) -> dict:
+    """Read a part of a page."""
+    return {"text": f"part {n}", "truncated": True}
+
+
 @pytest.fixture
 def home(tmp_path, monkeypatch):
     monkeypatch.setenv("TOOLCELL_HOME", str(tmp_path / "home"))
@@ -65,7 +70,7 @@ def recorded(steps, *, session="s1", prompt=f"Use {CANARY}, {OTHER} and password
 
     async def go():
         async with SessionStore(Path("home") / "sessions.db") as store:
-            parts = Parts(tools=[page], sinks=(store,), load_plugins=False)
+            parts = Parts(tools=[page, part], sinks=(store,), load_plugins=False)
             runtime = Runtime(load_config(), parts, Host())
             runtime.providers.add("demo", ScriptedProvider(steps))
             await runtime.start()
@@ -210,6 +215,16 @@ def test_a_cell_that_was_cut_is_skipped_with_the_reason(bundle, capsys):
     assert run(["replay", "bundle"]) == 0
     assert "skipped" in (out := capsys.readouterr().out)
     assert "cut when it was recorded" in out
+
+
+@pytest.mark.usefixtures("home")
+def test_a_result_that_says_truncated_is_no_gap_of_the_record(capsys):
+    """`read`, `grep` and others say so of themselves; what the record lacks is another matter."""
+    code = "const a = await part({n: 1}); json(a); return [a, await part({n: 2})]"
+    recorded([tool_call("exec", {"code": code}), "ok"])
+    assert run(["sessions", "export-trajectory", "s1", "--out", "b.zip"]) == 0
+    assert run(["replay", "b.zip"]) == 0
+    assert "same" in capsys.readouterr().out
 
 
 def test_a_cell_whose_image_is_gone_is_skipped(bundle, capsys):

@@ -222,7 +222,10 @@ def _list(value: Any) -> Sequence[Any]:
 
 
 def _cut(value: Any) -> bool:
-    return isinstance(value, Mapping) and value.get("truncated") is True
+    """Whether the record has a stand-in here; results of tools may say `truncated` too."""
+    if not isinstance(value, Mapping) or value.get("truncated") is not True:
+        return False
+    return value.keys() <= {"truncated", "prefix"}
 
 
 def _shown(value: Any) -> str:
