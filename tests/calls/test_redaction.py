@@ -47,3 +47,39 @@ def test_the_longest_secret_wins_and_short_ones_are_left_alone() -> None:
     value = {"a": [None, True, 1.5, "no"]}
     assert Redactor(["no"]).value(value) is value
     assert redactor.value(value) == value
+
+
+@pytest.mark.parametrize(
+    "secret",
+    ['quo"ted-secret', "back\\slash", "line\nbreak", "tab\tand\x00nul", "ümläut-☃", "12345678"],
+)
+def test_a_secret_is_found_however_json_writes_it(secret: str) -> None:
+    """SE-08: secrets are looked for in the JSON text, where some characters are escaped."""
+    redactor = Redactor([secret, "another"])
+    found = redactor.value({"a": [{f"k{secret}": f"x{secret}y"}], "n": 123456789})
+    masked = {"a": [{f"k{MASK}": f"x{MASK}y"}], "n": 123456789}
+    assert found == ({**masked, "n": MASK} if secret.isdigit() else masked)
+    untouched = {"a": ["no secret", 1.5, None]}
+    assert redactor.value(untouched) is untouched
+
+
+@pytest.mark.parametrize("depth", [300, 490, 700, 900])
+async def test_what_is_nested_deeply_is_masked_and_is_no_fault_of_the_gate(depth: int) -> None:
+    """SE-08: Python's stack ends before the JSON reader's; the call has run."""
+    value: object = CANARY
+    for _ in range(depth // 2):
+        value = {"a": [value]}
+    sink = Recording()
+    gate = Gate(sink=sink, redactor=Redactor([CANARY]))
+    result = await gate.call(invocation(core("x", Counted(value)), {"given": value}))
+    assert CANARY in leaf(result.details)
+    for seen in (sink.started[0].arguments["given"], sink.ended[0].result):
+        assert leaf(seen) == MASK
+
+
+def leaf(value: object) -> str:
+    """Return what a chain ends in."""
+    while not isinstance(value, str):
+        assert isinstance(value, dict | list)
+        (value,) = value.values() if isinstance(value, dict) else value
+    return value

@@ -4,6 +4,7 @@ import anyio
 import pytest
 
 from tests.gateway.kit import config, gateway, tool, until
+from toolcell.protocol.hooks import Ask, Hooks, Proceed
 from toolcell.providers.scripted import tool_call
 from toolcell.tools.content import ToolResult
 
@@ -124,3 +125,39 @@ async def test_another_agent_may_have_the_name_of_a_deleted_session(tmp_path):
         await delete(g)
         await over(g, agent="other")
     assert taken.status_code == 409
+
+
+async def test_nothing_of_a_deleted_session_is_left_in_the_gateway(tmp_path):
+    """REPORTS SW-07: a session of the same name starts with nothing: no yes, no answer, no line."""
+    ran = []
+
+    async def danger(_arguments, _context):
+        ran.append(1)
+        return ToolResult()
+
+    async def ask(call):
+        return Ask(reason="sure?") if call.tool_name == "danger" else Proceed()
+
+    def step(request):
+        return tool_call("danger", {}) if request.messages[-1].role == "user" else "done"
+
+    given = {"tools": [tool("danger", danger)], "hooks": Hooks(before=(ask,))}
+    async with gateway(config(tmp_path), [step] * 20, **given) as g:
+        started = (await g.post("/api/runs", {"prompt": "go", "session": "s1"})).json()
+        question = (await g.approvals())[0]
+        yes = {"decision": "approve", "reach": "session"}
+        await g.post(f"/api/approvals/{question['id']}", yes)
+        await g.get(f"/api/runs/{started['id']}", params={"wait": 20})
+        body = {"model": "main", "input": "go", "conversation": "s1"}
+        response = (await g.post("/v1/responses", body)).json()
+        assert len(ran) == 2, "the yes holds for the session"
+        assert (await delete(g)).status_code == 200
+        run = await g.get(f"/api/runs/{started['id']}")
+        onward = {"model": "main", "input": "go", "previous_response_id": response["id"]}
+        goes_on = await g.post("/v1/responses", onward)
+        await g.post("/api/runs", {"prompt": "go", "session": "s1"})
+        assert len(await g.approvals()) == 1, "the new session asks anew"
+    assert run.status_code == 404
+    assert goes_on.status_code == 400
+    assert goes_on.json()["error"]["code"] == "previous_response_not_found"
+    assert len(ran) == 2

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from math import isinf
 from typing import Any, TypeAlias
 
 Json: TypeAlias = Any
@@ -45,13 +46,27 @@ def loads(text: str | bytes) -> Json:
     return json.loads(text)
 
 
+def loads_finite(text: str | bytes) -> Json:
+    """Read JSON text without NaN and infinities, so that `dumps` can write what it says.
+
+    Raises:
+        ValueError: the text is not such JSON, or a number in it is too large.
+    """
+    return json.loads(text, parse_constant=_no_constant, parse_float=_finite)
+
+
 def loads_strict(text: str | bytes) -> Json:
     """Read JSON text that says one thing: no key twice, no NaN, no infinity.
 
     Raises:
         ValueError: the text is not such JSON.
     """
-    return json.loads(text, object_pairs_hook=_each_key_once, parse_constant=_no_constant)
+    return json.loads(
+        text,
+        object_pairs_hook=_each_key_once,
+        parse_constant=_no_constant,
+        parse_float=_finite,
+    )
 
 
 def _each_key_once(pairs: list[tuple[str, Json]]) -> JsonObject:
@@ -59,6 +74,14 @@ def _each_key_once(pairs: list[tuple[str, Json]]) -> JsonObject:
     if len(found) < len(pairs):
         raise ValueError("a key stands twice in one object")
     return found
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if isinf(number):
+        msg = f"the number {digits[:20]} is too large"
+        raise ValueError(msg)
+    return number
 
 
 def _no_constant(name: str) -> Json:

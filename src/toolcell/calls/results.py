@@ -24,6 +24,8 @@ MAX_RESULT_BYTES: Final = 16 << 20
 """The largest `details`, and the largest content, of one result: the ceiling of a cell's inbox."""
 
 MAX_DEPTH: Final = 200
+MAX_PLACE_CHARS: Final = 120
+"""How much of the way to a fault is told when it is that deep."""
 _SCALARS: Final = (str, int, float, bool, type(None))
 
 
@@ -151,7 +153,7 @@ def _fault(value: Any, place: str, above: tuple[int, ...] = ()) -> str | None:
         return f"{place} is a value of type {type(value).__name__}"
     if id(value) in above or len(above) >= MAX_DEPTH:
         why = "contains itself (a cycle)" if id(value) in above else "is nested too deeply"
-        return f"{place} {why}"
+        return f"{place[:MAX_PLACE_CHARS]} {why}"
     inside = (*above, id(value))
     if isinstance(value, dict):
         bad = next((key for key in value if not isinstance(key, _SCALARS)), None)

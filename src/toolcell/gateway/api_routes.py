@@ -124,6 +124,8 @@ class SessionRoutes:
         """Forget a session, its children and what they came to."""
         session = session_id(request.path_params["id"], param="id") or ""
         gone = await self._service.runs.delete_session(session)
+        self._service.approvals.forget(gone)
+        self._service.responses.forget(gone)
         return json_answer({"id": session, "deleted": list(gone)})
 
     async def list_messages(self, request: Request) -> Response:

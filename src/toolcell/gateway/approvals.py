@@ -9,6 +9,7 @@ Above: the routes, `service`. Below: `protocol.approvals`. Refuses to know: HTTP
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
@@ -106,6 +107,11 @@ class PendingApprovals:
                 self._grants.popitem(last=False)
         told = reason or ("approved" if approved else "denied by a person")
         self._settle(question, ApprovalAnswer(approved=approved, reason=told))
+
+    def forget(self, session_ids: Collection[str]) -> None:
+        """These sessions are no more: a later one of the same name has no yes of theirs."""
+        for grant in [each for each in self._grants if each[1] in session_ids]:
+            del self._grants[grant]
 
     def shut(self) -> None:
         """Answer every question with no, those to come too."""

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ValidationError
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
-from toolcell.base.jsontext import dumps, loads, loads_strict
+from toolcell.base.jsontext import dumps, loads_finite, loads_strict
 from toolcell.gateway.faults import ApiError, invalid
 
 READ_SECONDS: Final = 30.0
@@ -69,7 +69,7 @@ def parsed(data: bytes, model: type[M], *, strict: bool = False) -> M:
     Raises:
         ApiError: 400; the message names the field.
     """
-    value = _json(data, loads_strict if strict else loads)
+    value = _json(data, loads_strict if strict else loads_finite)
     try:
         return model.model_validate(value)
     except ValidationError as error:
@@ -148,6 +148,6 @@ def _place(location: Sequence[int | str]) -> str:
     for part in location:
         if isinstance(part, int):
             parts += f"[{part}]"
-        elif re.fullmatch(r"[a-z][a-z0-9_]*", part):
+        elif re.fullmatch(r"[a-z][A-Za-z0-9_]*", part):
             parts += f".{part}" if parts else part
     return parts

@@ -173,7 +173,7 @@ def _refuse_others(body: ChatRequest, extra: Mapping[str, Any]) -> None:
         raise unsupported("functions", "send tools")
     if extra.get("logprobs"):
         raise unsupported("logprobs", "an answer may come from several model calls")
-    if extra.get("audio") or set(extra.get("modalities") or ("text",)) != {"text"}:
+    if extra.get("audio") or (extra.get("modalities") or ["text"]) != ["text"]:
         raise unsupported("modalities", "answers are text")
     for name in ("web_search_options", "prediction"):
         if extra.get(name):

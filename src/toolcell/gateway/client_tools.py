@@ -15,7 +15,7 @@ from typing import Any, Final
 import anyio
 
 from toolcell.base.identifiers import digest
-from toolcell.base.jsontext import canonical, loads, to_plain
+from toolcell.base.jsontext import canonical, loads_finite, to_plain
 from toolcell.errors import CallError, EffectStatus
 from toolcell.gateway.live import LiveRun
 from toolcell.protocol.messages import Message
@@ -104,6 +104,6 @@ def _value(text: str) -> Any:
     if not text.lstrip().startswith(("{", "[")):
         return text
     try:
-        return loads(text)
+        return loads_finite(text)
     except (ValueError, RecursionError):
         return text

@@ -53,7 +53,7 @@ def _read(content: object, param: str, *, seeing: bool) -> tuple[str, tuple[Imag
         where = f"{param}[{index}]"
         if not isinstance(part, Mapping):
             raise invalid("a content part must be an object", param=where)
-        if part.get("type") not in _IMAGES:
+        if not _is(part, _IMAGES):
             text += _text(part, where, seeing=seeing)
             continue
         if not seeing:
@@ -66,9 +66,15 @@ def _read(content: object, param: str, *, seeing: bool) -> tuple[str, tuple[Imag
     return text, tuple(images)
 
 
+def _is(part: Mapping[str, Any], kinds: frozenset[str]) -> bool:
+    """Return whether a part is of one of these types; what it says its type is may be anything."""
+    kind = part.get("type")
+    return isinstance(kind, str) and kind in kinds
+
+
 def _text(part: Mapping[str, Any], where: str, *, seeing: bool) -> str:
     kind = part.get("type")
-    if kind in _TEXTS and isinstance(part.get("text"), str):
+    if _is(part, _TEXTS) and isinstance(part.get("text"), str):
         return str(part["text"])
     if kind == "refusal" and isinstance(part.get("refusal"), str):
         return str(part["refusal"])

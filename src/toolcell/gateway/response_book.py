@@ -8,6 +8,7 @@ Above: `responses_request`, the routes. Below: nothing.
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Collection
 from typing import Final
 
 from toolcell.gateway.faults import invalid
@@ -30,6 +31,13 @@ class ResponseBook:
             old, session = self._sessions.popitem(last=False)
             if self._latest.get(session) == old:
                 del self._latest[session]
+
+    def forget(self, session_ids: Collection[str]) -> None:
+        """These sessions are no more: nothing goes on from their responses."""
+        for session in session_ids:
+            self._latest.pop(session, None)
+        for response in [r for r, session in self._sessions.items() if session in session_ids]:
+            del self._sessions[response]
 
     def session_of(self, response_id: str) -> str:
         """Return the session that goes on from a response.

@@ -131,7 +131,7 @@ def _messages(given: str | Sequence[Mapping[str, Any]]) -> list[Message]:
                 text, images = content_of(item.get("output"), param=f"{where}.output")
                 call_id = _text(item, "call_id", where)
                 out.append(Message(role="tool", text=text, tool_call_id=call_id, images=images))
-            case _ if kind in _UNREAD:
+            case str() if kind in _UNREAD:
                 pass
             case _:
                 message = f"items of type {str(kind)[:60]!r} are not supported"

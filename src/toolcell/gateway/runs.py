@@ -174,6 +174,7 @@ class RunDesk:
             for each in gone:
                 await swarm.archive_session(each)
                 self._owners.pop(each, None)
+            self._forget_finished(gone)
             return gone
         finally:
             self._lines.leave(session_id, mark)
@@ -250,11 +251,20 @@ class RunDesk:
         self._calls.update(dict.fromkeys(live.client.handed, live.run_id))
         if len(self._finished) > MAX_FINISHED:
             _, oldest = self._finished.popitem(last=False)
-            for call_id in oldest.client.handed:
-                self._calls.pop(call_id, None)
+            self._drop(oldest)
         if not self._live:
             self._idle.set()
             self._idle = anyio.Event()
+
+    def _forget_finished(self, session_ids: Sequence[str]) -> None:
+        """What was said in a forgotten session is not to be had from its runs either."""
+        for run_id, live in list(self._finished.items()):
+            if live.scope.session_id in session_ids:
+                self._drop(self._finished.pop(run_id))
+
+    def _drop(self, live: LiveRun) -> None:
+        for call_id in live.client.handed:
+            self._calls.pop(call_id, None)
 
     async def _all_over(self) -> None:
         while self._live:
@@ -275,7 +285,9 @@ class RunDesk:
 
     def _busy_text(self, session_id: str, run_id: str) -> str:
         live = self._live.get(run_id)
-        if live is not None and live.client.handed_open:
+        if live is None:
+            return f"session {session_id!r} is being deleted; try again in a moment"
+        if live.client.handed_open:
             what = "waits for the results of its tool calls; send them"
         else:
             what = "is still going on; wait for it"

@@ -11,6 +11,7 @@ import signal
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from typing import Any
 
 import anyio
 import uvicorn
@@ -22,7 +23,14 @@ from toolcell.gateway.service import Service
 _CLOSING_SECONDS = 2.0
 """What connections may still take when every run is over."""
 
+_ENDING_SECONDS = 1.0
+"""What answers may take to end when their connections are gone."""
+
 _LOOK_SECONDS = 0.005
+
+HEAD_SECONDS = 30.0
+"""How long a client may take to send the head of a request, from when it connected or from the
+first byte. Uvicorn waits for ever, and whoever sends a byte now and then needs no token for it."""
 
 COLLECT_AT = (2_000, 10, 50)
 """Thresholds of the garbage collector's three generations, for `gc.set_threshold`."""
@@ -38,6 +46,7 @@ class _Uvicorn(uvicorn.Server):
         super().__init__(config)
         self.listening = anyio.Event()
         self.stopping = anyio.Event()
+        self._waiting: dict[Any, tuple[object, float]] = {}
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Say when it listens."""
@@ -48,6 +57,7 @@ class _Uvicorn(uvicorn.Server):
         """Wait to be stopped, and keep the date header current."""
         while not self.stopping.is_set():
             await self.on_tick(0)
+            self._end_slow(anyio.current_time())
             with anyio.move_on_after(1.0):
                 await self.stopping.wait()
 
@@ -58,10 +68,37 @@ class _Uvicorn(uvicorn.Server):
         for connection in list(self.server_state.connections):
             connection.shutdown()
         with anyio.move_on_after(self.config.timeout_graceful_shutdown):
-            while self.server_state.connections or self.server_state.tasks:  # noqa: ASYNC110 - sets
-                await anyio.sleep(_LOOK_SECONDS)
+            await self._over()
+        # Who does not read is not waited for; its answer ends as that of a client that went away.
+        connections: list[Any] = list(self.server_state.connections)
+        for connection in connections:
+            connection.transport.abort()
+        with anyio.move_on_after(_ENDING_SECONDS):
+            await self._over()
         for task in self.server_state.tasks:
             task.cancel()
+
+    async def _over(self) -> None:
+        while self.server_state.connections or self.server_state.tasks:  # noqa: ASYNC110 - sets
+            await anyio.sleep(_LOOK_SECONDS)
+
+    def _end_slow(self, now: float) -> None:
+        """End connections that have been in the middle of a head, or before one, for too long."""
+        waiting: dict[Any, tuple[object, float]] = {}
+        connections: list[Any] = list(self.server_state.connections)
+        for connection in connections:
+            answered = connection.cycle
+            busy = answered is not None and not answered.response_complete
+            # Between two requests Uvicorn's own timer runs, until the first byte of the next one.
+            if busy or connection.timeout_keep_alive_task is not None:
+                continue
+            last, since = self._waiting.get(connection, (None, now))
+            since = since if last is answered else now
+            if now - since > HEAD_SECONDS:
+                connection.transport.abort()
+            else:
+                waiting[connection] = (answered, since)
+        self._waiting = waiting
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -85,6 +122,8 @@ async def serving(service: Service) -> AsyncIterator[str]:
     config = uvicorn.Config(
         gateway_app(service),
         log_config=None,
+        http="h11",  # whatever else is installed: `_end_slow` reads its connections
+        log_level="error",  # what it warns of is what clients sent
         access_log=False,
         server_header=False,
         lifespan="off",
