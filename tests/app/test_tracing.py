@@ -18,7 +18,8 @@ from toolcell.app.tracing import Tracing
 from toolcell.base.masking import Masker
 from toolcell.config.parse import parse_config
 from toolcell.library.code_mode import CodeMode
-from toolcell.protocol.events import CallStarted, RunEnded
+from toolcell.protocol.events import CallStarted, ModelCalled, RunEnded
+from toolcell.protocol.messages import Usage
 from toolcell.protocol.scope import RunScope
 from toolcell.providers.scripted import ScriptedProvider, tool_call
 from toolcell.sessions.memory import MemorySessions
@@ -117,6 +118,27 @@ async def test_attributes_follow_the_genai_conventions(collected):
     cell = next(span for span in spans if span.name == "toolcell.cell")
     assert [event.name for event in cell.events] == ["toolcell.cell.parked"]
     assert cell.attributes["toolcell.cell.executor"] == "quickjs"
+
+
+async def test_a_known_cost_is_told(collected):
+    exporter, provider = collected
+    sink = Tracing(provider.get_tracer("toolcell"))
+    where = RunScope(agent_id="main", session_id="s", session_key="k", run_id="r")
+    for cost in (0.25, None):
+        sink.emit(
+            ModelCalled(
+                scope=where,
+                at=1.0,
+                model="m",
+                tool_names=(),
+                request_bytes=1,
+                duration_ms=1.0,
+                usage=Usage(cost=cost),
+            )
+        )
+    first, second = exporter.get_finished_spans()
+    assert first.attributes["toolcell.usage.cost_usd"] == 0.25
+    assert "toolcell.usage.cost_usd" not in second.attributes
 
 
 async def test_no_content_is_in_a_span_unless_it_is_asked_for(collected):

@@ -151,11 +151,7 @@ class AgentRun:
         except ProviderError as error:
             return self._elsewhere(error, request)
         self._turns += 1
-        self._usage = Usage(
-            input_tokens=self._usage.input_tokens + reply.usage.input_tokens,
-            output_tokens=self._usage.output_tokens + reply.usage.output_tokens,
-            cached_tokens=self._usage.cached_tokens + reply.usage.cached_tokens,
-        )
+        self._usage += reply.usage
         called = ModelCalled(
             scope=self._request.scope,
             at=clock.wall(),

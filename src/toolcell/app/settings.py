@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 from toolcell.config.env import MIN_SECRET_CHARS, expand, home, secret_values
 from toolcell.config.resolve import agent_setting, model_row, swarm_options
 from toolcell.config.tools_tree import ToolPolicySettings
-from toolcell.config.tree import Config, ProviderSettings
+from toolcell.config.tree import Config, ModelCostSettings, ProviderSettings
 from toolcell.errors import ConfigError
 from toolcell.policy.approvals import ASK_BEFORE_SHELL, ApprovalRule, ApprovalRules
 from toolcell.policy.rules import EffectivePolicy, ToolPolicy, effective
 from toolcell.protocol.scope import DEFAULT_AGENT
+from toolcell.providers.prices import Price
 from toolcell.providers.registry import Endpoint
 
 if TYPE_CHECKING:
@@ -83,9 +84,19 @@ def _endpoint(provider: ProviderSettings, path: str) -> Endpoint:
                 header: expand(value, path=f"{path}.headers.{header}")
                 for header, value in provider.headers.items()
             },
+            prices={row.id: _price(row.cost) for row in provider.models if row.cost},
         )
     except ConfigError as error:
         return Endpoint(api=provider.api, problem=error.message)
+
+
+def _price(cost: ModelCostSettings) -> Price:
+    return Price(
+        input=cost.input,
+        output=cost.output,
+        cache_read=cost.cache_read,
+        cache_write=cost.cache_write,
+    )
 
 
 def secrets_of(

@@ -118,6 +118,8 @@ class Tracing:
             "toolcell.request.bytes": event.request_bytes,
             "toolcell.request.tools": list(event.tool_names),
         }
+        if event.usage.cost is not None:
+            attributes["toolcell.usage.cost_usd"] = event.usage.cost
         span = self._begin(
             f"chat {event.model}",
             "chat",

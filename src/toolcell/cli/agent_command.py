@@ -121,6 +121,6 @@ def _summary(result: RunResult) -> dict[str, Any]:
         "status": result.status,
         "text": result.text,
         "turns": result.turns,
-        "usage": {"input": result.usage.input_tokens, "output": result.usage.output_tokens},
+        "usage": result.usage.to_dict(),
         "error": None if result.error is None else result.error.message,
     }

@@ -96,6 +96,19 @@ class ModelCompatSettings(Settings):
     `budget`, a number of tokens, for models before Claude 4.6."""
 
 
+class ModelCostSettings(Settings):
+    """`models.providers.<id>.models[].cost`: dollars for a million tokens."""
+
+    input: float = Field(ge=0)
+    """Of what is sent."""
+    output: float = Field(ge=0)
+    """Of what is written, thinking included."""
+    cache_read: float | None = Field(default=None, ge=0)
+    """Of what is read from the provider's cache; as `input` when absent."""
+    cache_write: float | None = Field(default=None, ge=0)
+    """Of what is put into it; as `input` when absent."""
+
+
 def _text_only() -> list[Literal["text", "image"]]:
     return ["text"]
 
@@ -110,6 +123,8 @@ class ModelSettings(Settings):
     input: list[Literal["text", "image"]] = Field(default_factory=_text_only)
     """What it takes: add `image` for one that sees. Others, and models that are not listed, read a
     note in place of each image."""
+    cost: ModelCostSettings | None = None
+    """What it costs, for an endpoint that does not say so itself."""
     options: dict[str, Any] = Field(default_factory=dict)
     """Further keys of each request to it in the wire's own words, such as `temperature`."""
 

@@ -107,6 +107,6 @@ def run_shown(live: LiveRun, *, error: str | None) -> dict[str, Any]:
             "text": result.text,
             "finish": result.finish,
             "turns": result.turns,
-            "usage": {"input": result.usage.input_tokens, "output": result.usage.output_tokens},
+            "usage": result.usage.to_dict(),
         }
     return out

@@ -156,10 +156,7 @@ class LiveRun:
         """Take an event of this run: it counts tokens and sees turns end."""
         if isinstance(event, ModelCalled):
             self._turn_over = True
-            self._usage = Usage(
-                input_tokens=self._usage.input_tokens + event.usage.input_tokens,
-                output_tokens=self._usage.output_tokens + event.usage.output_tokens,
-            )
+            self._usage += event.usage
 
     def take_usage(self) -> Usage:
         """Return the tokens since the last time it was asked."""

@@ -8,7 +8,7 @@ Above: `service`, the routes. Below: `protocol.events`, `base.clock`.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Final
 
@@ -40,6 +40,7 @@ HELP: Final[Mapping[str, str]] = {
     "toolcell_model_calls_total": "Model calls.",
     "toolcell_model_tokens_total": "Tokens, as the providers counted them.",
     "toolcell_model_request_bytes_total": "Bytes of model requests.",
+    "toolcell_model_cost_dollars_total": "Cost of model calls, where it is known.",
     "toolcell_calls_total": "Tool calls that ended, nested and direct, by how.",
     "toolcell_cells_started_total": "Code cells started.",
     "toolcell_cells_parked_total": "Times a code cell was parked, by why.",
@@ -79,7 +80,7 @@ class Metrics:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._counts: Counter[tuple[str, Labels]] = Counter()
+        self._counts: defaultdict[tuple[str, Labels], float] = defaultdict(int)
         self._lag = Histogram(LAG_BUCKETS)
         self._model = Histogram(MODEL_BUCKETS)
 
@@ -152,6 +153,8 @@ class Metrics:
         tokens = "toolcell_model_tokens_total"
         self._counts[tokens, (("kind", "input"),)] += event.usage.input_tokens
         self._counts[tokens, (("kind", "output"),)] += event.usage.output_tokens
+        if event.usage.cost is not None:
+            self._counts["toolcell_model_cost_dollars_total", ()] += event.usage.cost
 
     def _add(self, name: str, **labels: str) -> None:
         self._counts[name, tuple(labels.items())] += 1

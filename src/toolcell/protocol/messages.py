@@ -119,12 +119,31 @@ class ToolDefinition:
 class Usage:
     """Tokens of one model call, as the provider counted them; zero where it did not say.
 
-    `input_tokens` holds `cached_tokens`, which were read from the provider's cache.
+    `input_tokens` holds `cached_tokens`, which were read from the provider's cache, and
+    `written_tokens`, which were put there. `cost` is in dollars; None where nobody knows.
     """
 
     input_tokens: int = 0
     output_tokens: int = 0
     cached_tokens: int = 0
+    written_tokens: int = 0
+    cost: float | None = None
+
+    def __add__(self, other: Usage) -> Usage:
+        """Return both together; a cost that is not known adds nothing."""
+        known = [each.cost for each in (self, other) if each.cost is not None]
+        return Usage(
+            input_tokens=self.input_tokens + other.input_tokens,
+            output_tokens=self.output_tokens + other.output_tokens,
+            cached_tokens=self.cached_tokens + other.cached_tokens,
+            written_tokens=self.written_tokens + other.written_tokens,
+            cost=sum(known) if known else None,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the counts, and the cost where it is known."""
+        counts: dict[str, Any] = {"input": self.input_tokens, "output": self.output_tokens}
+        return counts if self.cost is None else counts | {"cost": self.cost}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

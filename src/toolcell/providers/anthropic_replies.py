@@ -141,6 +141,7 @@ def read_usage(value: object) -> Usage:
         input_tokens=count(data.get("input_tokens")) + cached + written,
         output_tokens=count(data.get("output_tokens")),
         cached_tokens=cached,
+        written_tokens=written,
     )
 
 

@@ -5,6 +5,7 @@ Above: the readers of replies. Below: `base`. Refuses to know: wires.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -29,6 +30,14 @@ def string(value: object) -> str:
 def count(value: object) -> int:
     """Return a count; zero when it is something else."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+
+
+def dollars(value: object) -> float | None:
+    """Return an amount of money; None when it is none."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    amount = float(value)
+    return amount if 0 <= amount < math.inf else None
 
 
 def arguments_text(value: object) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 from toolcell.base.identifiers import fresh
 from toolcell.errors import ProviderError
 from toolcell.protocol.messages import Message, ModelReply, ToolCall, Usage
-from toolcell.providers.hostile import arguments_text, count, items, mapping, string
+from toolcell.providers.hostile import arguments_text, count, dollars, items, mapping, string
 from toolcell.providers.replies import Finish, unfinished
 
 _FINISH: Mapping[str, Finish] = {
@@ -127,6 +127,7 @@ def read_usage(value: object) -> Usage:
         input_tokens=count(data.get("prompt_tokens")),
         output_tokens=count(data.get("completion_tokens")),
         cached_tokens=count(mapping(data.get("prompt_tokens_details")).get("cached_tokens")),
+        cost=dollars(data.get("cost")),
     )
 
 

@@ -12,6 +12,7 @@ from typing import Literal
 
 from toolcell.errors import ConfigError
 from toolcell.providers.contract import Provider
+from toolcell.providers.prices import Price, Priced
 from toolcell.providers.wire import Unwatched, WireSettings, WireWatch
 
 Api = Literal["openai-chat", "openai-responses", "anthropic"]
@@ -21,7 +22,8 @@ Api = Literal["openai-chat", "openai-responses", "anthropic"]
 class Endpoint:
     """`models.providers.<id>`: which wire, where, with which key.
 
-    `problem` says why it cannot be used, such as a variable that is not set.
+    `problem` says why it cannot be used, such as a variable that is not set; `prices` what its
+    models cost, by their name.
     """
 
     api: Api = "openai-chat"
@@ -29,6 +31,7 @@ class Endpoint:
     api_key: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
     problem: str = ""
+    prices: Mapping[str, Price] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +86,9 @@ class ProviderRegistry:
         if provider is None:
             provider = self._make(ref.provider_id)
             self._open[ref.provider_id] = provider
+        endpoint = self._endpoints.get(ref.provider_id)
+        if endpoint is not None and ref.model in endpoint.prices:
+            return Priced(provider, endpoint.prices), ref
         return provider, ref
 
     def check(self, name: str) -> None:

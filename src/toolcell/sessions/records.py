@@ -180,8 +180,8 @@ def _images(message: Mapping[str, Any]) -> tuple[ImagePart, ...]:
 
 def _plain(value: Message | Usage) -> dict[str, Any]:
     if isinstance(value, Usage):
-        counts = {"input": value.input_tokens, "output": value.output_tokens}
-        return counts | {"cached": value.cached_tokens} if value.cached_tokens else counts
+        cache = {"cached": value.cached_tokens, "written": value.written_tokens}
+        return value.to_dict() | {name: count for name, count in cache.items() if count}
     out: dict[str, Any] = {"role": value.role, "text": value.text}
     if value.tool_calls:
         out["toolCalls"] = [
