@@ -115,7 +115,7 @@ def transcript(records: Sequence[Record]) -> list[dict[str, Any]]:
     for record in records:
         match record.type:
             case "message":
-                entries.append({"type": "message", **_place(record), **record.data()["message"]})
+                entries.append({"type": "message", **_place(record), **_said(record)})
             case "call_started":
                 node = activities.get((record.run_id or "", record.call_id or ""))
                 if node is not None and node.parent_id is not None:
@@ -189,6 +189,12 @@ def _settled(node: CallNode, ended_runs: set[str | None]) -> CallNode:
     if node.status == "running" and node.run_id in ended_runs:
         return replace(node, status="interrupted")
     return node
+
+
+def _said(record: Record) -> dict[str, Any]:
+    data = record.data()
+    message: dict[str, Any] = data.get("message", data)
+    return message
 
 
 def _place(record: Record) -> dict[str, Any]:

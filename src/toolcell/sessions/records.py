@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Final
 
 from toolcell.base.jsontext import dumps, loads
+from toolcell.errors import SessionError
 from toolcell.protocol.events import (
     ApprovalAnswered,
     ApprovalRequested,
@@ -97,21 +98,39 @@ class Record:
     content: str | None = None
 
     def data(self) -> dict[str, Any]:
-        """Return the body as plain JSON data, for people: images are described (`to_message`)."""
-        value = self._body()
-        message = value.get("message")
-        if isinstance(message, dict) and "images" in message:
-            message["images"] = [image.to_dict() for image in _images(message)]
+        """Return the body as plain JSON data, for people: images are described (`to_message`).
+
+        Of a record that something else changed in the file, `damaged` says so.
+        """
+        try:
+            value = self.stored()
+            if self.type == "message" and (images := _checked(self, value.get("message")).images):
+                value["message"]["images"] = [image.to_dict() for image in images]
+        except SessionError as error:
+            return {"damaged": error.message}
         return value
 
-    def message(self) -> dict[str, Any]:
-        """Return the message of a `message` record with everything a model needs."""
-        message: dict[str, Any] = self._body()["message"]
-        return message
+    def damage(self, why: object) -> SessionError:
+        """Return the error of a record that cannot be what was written."""
+        message = (
+            f"record {self.seq} ({self.type}) of session {self.session_id!r} is damaged: {why}; "
+            "the session can be shown and deleted, and others are not touched"
+        )
+        return SessionError(message)
 
-    def _body(self) -> dict[str, Any]:
-        value = loads(self.body)
-        return value if isinstance(value, dict) else {}
+    def stored(self) -> dict[str, Any]:
+        """Return the body as it is stored.
+
+        Raises:
+            SessionError: the record is damaged.
+        """
+        try:
+            value = loads(self.body)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise self.damage(error) from error
+        if not isinstance(value, dict):
+            raise self.damage("its body is no object")
+        return value
 
 
 def to_record(event: Event, limit: int) -> Record:
@@ -158,8 +177,25 @@ def _record(event: Event, limit: int) -> Record:
 
 
 def to_message(record: Record) -> Message:
-    """Return the message of a `message` record."""
-    data = record.message()
+    """Return the message of a `message` record.
+
+    Raises:
+        SessionError: the record is damaged.
+    """
+    return _checked(record, record.stored().get("message"))
+
+
+def _checked(record: Record, data: Any) -> Message:
+    if not isinstance(data, dict):
+        raise record.damage("it holds no message")
+    try:
+        return _message(data)
+    except (KeyError, TypeError, AttributeError) as error:
+        why = f"its message has another form ({error!r})"
+        raise record.damage(why) from error
+
+
+def _message(data: Mapping[str, Any]) -> Message:
     calls = tuple(ToolCall(c["id"], c["name"], c["arguments"]) for c in data.get("toolCalls", ()))
     kept = data.get("reasoning")
     return Message(

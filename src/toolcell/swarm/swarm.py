@@ -224,7 +224,7 @@ class Swarm:
         target = asked.agent_id or rules.default_agent
         if target not in rules.allowed:
             allowed = ", ".join(rules.allowed) or "none"
-            return Refusal(f"agentId {target!r} is not allowed here (allowed: {allowed}).")
+            return Refusal(f"agentId {target[:80]!r} is not allowed here (allowed: {allowed}).")
         problem = None if asked.model is None else self._runner.model_problem(asked.model)
         return None if problem is None else Refusal(f"model: {problem}", "error")
 
