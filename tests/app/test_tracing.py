@@ -184,12 +184,21 @@ async def test_what_a_run_leaves_open_ends_with_it(collected):
     assert (span.start_time, span.end_time) == (1_000_000_000, 2_000_000_000)
 
 
-async def test_a_configured_provider_is_found(collected, monkeypatch):
+@pytest.mark.parametrize("asked", [None, "false", "true"])
+async def test_a_configured_provider_is_found(collected, monkeypatch, asked):
+    """rule 8.4: content is told only when OpenTelemetry's own variable asks for it."""
     exporter, provider = collected
     monkeypatch.setattr(trace, "get_tracer_provider", lambda: provider)
+    name = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
+    monkeypatch.delenv(name, raising=False)
+    if asked is not None:
+        monkeypatch.setenv(name, asked)
     async with CodeMode(tools=[page], executor="quickjs") as cm:
         assert (await cm.exec("return page({n: 1})")).status == "completed"
-    assert "execute_tool exec" in {span.name for span in exporter.get_finished_spans()}
+    spans = exporter.get_finished_spans()
+    assert "execute_tool exec" in {span.name for span in spans}
+    text = "".join(span.to_json() for span in spans)
+    assert ("page({n: 1})" in text) is (asked == "true")
 
 
 async def test_without_a_provider_opentelemetry_is_not_even_imported():

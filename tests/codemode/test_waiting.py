@@ -304,6 +304,24 @@ async def test_an_open_approval_holds_the_budget_and_not_the_reply(approved):
         assert len(approver.asked) == 1
 
 
+async def test_a_cell_does_not_expire_while_a_person_thinks():
+    """rule 3.5: an open approval holds the time to live; once it is answered, time goes on."""
+    approver = SlowApprover()
+    async with quickjs() as host:
+        gate = Gate(approver=approver, approvals=ASKED, sink=host.events)
+        runtime = host.runtime(gate=gate, timeout_ms=200, snapshot_ttl_seconds=1)
+        code = "const a = await count({amt: 5}); await yield_control(); return a"
+        waiting = await run(runtime, code)
+        assert waiting.reason == "pending_tools"
+        await anyio.sleep(2)
+        approver.answer.set()
+        waiting = await resume(runtime, waiting)
+        assert (waiting.status, waiting.reason) == ("waiting", "yield")
+        await anyio.sleep(2)
+        outcome = await resume(runtime, waiting)
+        assert outcome.error == "code mode run is unavailable or expired."
+
+
 async def test_an_approval_within_the_reply_gives_its_time_back():
     """rule 3.5: time spent asking is not the program's."""
     approver = SlowApprover()

@@ -1,4 +1,8 @@
-"""The end-to-end plans of both documents (rule 13), step by step, over real HTTP."""
+"""The end-to-end plans of both documents (rule 13), step by step, over real HTTP.
+
+The official client before the gateway, the mock OpenAI provider behind it, and the command line for
+the last step.
+"""
 
 import json
 import re
@@ -8,8 +12,11 @@ import pytest
 
 from tests.gateway.kit import SELECT_FILE, config, gateway, tool
 from tests.reports.rig import named_server
+from toolcell.cli.main import run
 from toolcell.plugin_sdk.define import define_tool_plugin
-from toolcell.providers.scripted import ScriptedProvider, tool_call
+from toolcell.providers.scripted import tool_call
+from toolcell.testing.openai_server import openai_server
+from toolcell.testing.scripted_model import ScriptedModel
 from toolcell.tools.content import ToolResult
 from toolcell.tools.decorator import tool as made_tool
 
@@ -82,7 +89,17 @@ class Harbour:
         ]
 
 
-def settings(tmp_path, *, executor, api, enabled):
+class Script(ScriptedModel):
+    """What the mock provider plays; the story goes on writing it."""
+
+    def __init__(self):
+        super().__init__([])
+
+    def play(self, *steps):
+        self._steps = (*[""] * len(self.bodies), *steps)
+
+
+def settings(tmp_path, url, *, executor, api, enabled):
     code_mode = {
         "enabled": enabled,
         "executor": executor,
@@ -91,16 +108,22 @@ def settings(tmp_path, *, executor, api, enabled):
         "snapshotTtlSeconds": 1,
     }
     tools = {"codeMode": code_mode, "deny": ["secret_tool"]}
-    return config(tmp_path, tools=tools, mcp={"servers": {"dock": DOCK}})
+    return config(
+        tmp_path,
+        tools=tools,
+        mcp={"servers": {"dock": DOCK}},
+        models={"providers": {"up": {"baseUrl": url, "apiKey": "k-12345678"}}},
+        agents={"defaults": {"model": "up/m"}},
+    )
 
 
-def last(request):
-    return request.messages[-1].text
+def last(body):
+    return body["messages"][-1]["content"]
 
 
-def go_on(request):
+def go_on(body):
     """Wait for a cell that is not over (a busy machine is slow); else repeat its result."""
-    text = request.messages[-1].text
+    text = last(body)
     result = result_of(text)
     return tool_call("wait", {"runId": result["runId"]}) if "runId" in result else text
 
@@ -114,7 +137,7 @@ class Story:
         self.turns = 0
 
     def script(self, *steps):
-        self.g.model._steps = iter(steps)
+        self.g.model.play(*steps)
 
     async def cell(self, code):
         """Have the model run a cell to its end; return the contract's result, as it reads it."""
@@ -152,42 +175,52 @@ def result_of(text):
 
 
 @pytest.mark.parametrize(("executor", "api"), GUESTS)
-async def test_the_plan_over_http(tmp_path, executor, api):
+async def test_the_plan_over_http(tmp_path, capsys, executor, api):
     """rule 2.1, rule 2.2, rule 3.5, rule 3.6, rule 4.7, rule 4.8, rule 5.2, rule 8.3."""
-    await code_mode_off(tmp_path, executor, api)
-    harbour = Harbour()
-    where = settings(tmp_path, executor=executor, api=api, enabled=True)
-    parts = {"tools": harbour.tools, "plugins": [PLUGIN]}
-    async with gateway(where, ScriptedProvider([]), **parts) as g:  # step 4
-        story = Story(g, api)
-        statistics = g.service.runtime.statistics
-        harbour.parked = lambda: statistics()["continuations"]["parked"]
-        story.script("hello")
-        assert await story.turn() == "hello"  # step 5
-        assert g.shown() == ["exec", "wait", "message", "nap"]  # step 6
-        described = g.sent()["tools"][0]["function"]["description"]
-        if api == "catalog":
-            await bare_globals(story, described)
-            await handles(story)
-        else:
-            await all_tools(story)
-        await declarations(story)
-        await (search_across(story) if api == "catalog" else mcp_namespace(story))
-        await denied(story, harbour)
-        await waiting_and_resumed(story, harbour)
-        await cleaned_up(story)
-        await nested_calls_under_their_parent(story)
+    async with openai_server(Script()) as upstream:
+        await code_mode_off(tmp_path, upstream, executor, api)
+        harbour = Harbour()
+        where = settings(tmp_path, upstream.base_url, executor=executor, api=api, enabled=True)
+        parts = {"tools": harbour.tools, "plugins": [PLUGIN]}
+        async with gateway(where, [], **parts) as g:  # step 4
+            g.model = upstream.model
+            story = Story(g, api)
+            statistics = g.service.runtime.statistics
+            harbour.parked = lambda: statistics()["continuations"]["parked"]
+            story.script("hello")
+            assert await story.turn() == "hello"  # step 5
+            assert g.shown() == ["exec", "wait", "message", "nap"]  # step 6
+            described = g.sent()["tools"][0]["function"]["description"]
+            if api == "catalog":
+                await bare_globals(story, described)
+                await handles(story)
+            else:
+                await all_tools(story)
+            await declarations(story)
+            await (search_across(story) if api == "catalog" else mcp_namespace(story))
+            await denied(story, harbour)
+            await waiting_and_resumed(story, harbour)
+            await cleaned_up(story)
+            await nested_calls_under_their_parent(story)
+    await anyio.to_thread.run_sync(exported, tmp_path, capsys)
 
 
-async def code_mode_off(tmp_path, executor, api):
+async def code_mode_off(tmp_path, upstream, executor, api):
     """Steps 1 to 3: off, a small set of direct tools, and they are what they were."""
-    where = settings(tmp_path, executor=executor, api=api, enabled=False)
-    tools = [tool("ledger"), tool("message", catalog_mode="direct-only")]
-    async with gateway(where, ["hello"], tools=tools) as g:  # step 1
+    where = settings(tmp_path, upstream.base_url, executor=executor, api=api, enabled=False)
+    ledger = tool("ledger")
+    tools = [ledger, tool("message", catalog_mode="direct-only")]
+    async with gateway(where, [], tools=tools) as g:  # step 1
+        g.model = upstream.model
+        g.model.play("hello")
         assert (await g.chat("hi")).choices[0].message.content == "hello"  # step 2
         direct = {"ledger", "message"}
         assert {name for name in g.shown() if not name.startswith("dock")} == direct  # step 3
         assert len(g.shown()) == 5
+        shown = [each["function"] for each in g.sent()["tools"]]
+        (same,) = [each for each in shown if each["name"] == "ledger"]
+        assert same["description"] == ledger.description
+        assert "code" not in json.dumps(shown)
 
 
 async def bare_globals(story, described):
@@ -347,8 +380,8 @@ async def waiting_and_resumed(story, harbour):
     )
     seen = []
 
-    def resume(request):
-        result = result_of(request.messages[-1].text)
+    def resume(body):
+        result = result_of(last(body))
         seen.append(result)
         if result["status"] != "waiting":
             return "it is " + json.dumps(result)
@@ -374,8 +407,9 @@ async def cleaned_up(story):
         state = (await g.get("/api/health")).json()["statistics"]
         return state["continuations"]
 
-    def wait_again(request):
-        parked = next(m.text for m in request.messages if '"waiting"' in m.text)
+    def wait_again(body):
+        said = [m["content"] for m in body["messages"] if m["role"] == "tool"]
+        parked = next(text for text in said if '"waiting"' in text)
         return tool_call("wait", {"runId": result_of(parked)["runId"]})
 
     # Abort: the run is cancelled while its cell is parked and the client owes an answer.
@@ -408,3 +442,18 @@ async def nested_calls_under_their_parent(story):
     messages = (await story.g.get("/api/sessions/long/messages")).json()["messages"]
     called = {call["name"] for each in messages for call in each.get("toolCalls", ())}
     assert called == {"exec", "wait"}
+
+
+def exported(tmp_path, capsys):
+    """Step 16, as a person does it: exported, looked into, and the cell replayed."""
+    file, bundle = tmp_path / "toolcell.json", tmp_path / "bundle"
+    file.write_text(json.dumps({"sessions": {"path": str(tmp_path / "sessions.db")}}))
+    command = ["sessions", "export-trajectory", "long", "--out", str(bundle)]
+    assert run([*command, "--config", str(file)]) == 0
+    calls = [json.loads(line) for line in (bundle / "calls.jsonl").read_text().splitlines()]
+    assert [call["toolName"] for call in calls] == ["exec", "wait"]
+    assert [child["toolName"] for child in calls[0]["children"]] == ["count", "slow"]
+    assert {child["parentToolCallId"] for child in calls[0]["children"]} == {"long"}
+    capsys.readouterr()
+    assert run(["replay", str(bundle)]) == 0
+    assert capsys.readouterr().out.startswith("same ")
