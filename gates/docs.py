@@ -13,8 +13,10 @@ import textwrap
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
+from typing import Literal, get_args, get_origin
 
-from pydantic import BaseModel
+from pydantic import BaseModel, BeforeValidator
+from pydantic.fields import FieldInfo
 
 from toolcell.config.tree import Config
 
@@ -27,6 +29,8 @@ toolcell reads one JSON5 file: `--config FILE`, else `$TOOLCELL_CONFIG`, else
 `~/.toolcell/toolcell.json`. `toolcell config get|set|unset|validate` read and change it; `set`
 keeps your comments. The library takes the same tree as `CodeMode(config={...})`. Unknown keys and
 wrong types are errors that name the path; numbers outside a range are moved to its nearer end.
+Relative paths in it start at the folder toolcell is started in, not at the file's; `~` is your
+home.
 This page is generated from the models (`python3 tasks.py docs --write`).
 """
 
@@ -76,6 +80,46 @@ def attribute_texts(model: type[BaseModel]) -> dict[str, str]:
     return found
 
 
+def facts(field: FieldInfo, text: str, *, alone: bool) -> Iterator[str]:
+    """Yield what the model knows of a setting and its text does not say.
+
+    The words it may be, the range of a number, whether it must be there, its default.
+    """
+    words = choices(field.annotation)
+    if len(words) > 1 and not all(f"`{word}`" in text for word in words):
+        yield " or ".join((", ".join(f"`{word}`" for word in words[:-1]), f"`{words[-1]}`"))
+    low, high = bounds(field)
+    if low is not None:
+        yield f"{low} to {high}" if high is not None else f"{low} at least"
+    if field.is_required():
+        yield "required"
+        return
+    default = field.default
+    if alone and isinstance(default, str | int) and default != "" and "Default" not in text:
+        yield f"default `{str(default).lower() if isinstance(default, bool) else default}`"
+
+
+def bounds(field: FieldInfo) -> tuple[object, object]:
+    """Return the least and the greatest number a setting may be, as far as there are such."""
+    found: dict[str, object] = {}
+    for rule in field.metadata:
+        if isinstance(rule, BeforeValidator):  # `clamped`
+            found |= inspect.getclosurevars(rule.func).nonlocals
+        else:
+            found |= {"low": getattr(rule, "ge", None), "high": getattr(rule, "le", None)}
+    return found.get("low"), found.get("high")
+
+
+def choices(annotation: object) -> list[str]:
+    """Return the words of a `Literal`, also of an optional or a listed one."""
+    inside = get_args(annotation)
+    if get_origin(annotation) is Literal:
+        return [str(word) for word in inside]
+    if get_origin(annotation) is dict:
+        return []
+    return [word for each in inside for word in choices(each)]
+
+
 def section(model: type[BaseModel], path: str, seen: set[str]) -> Iterator[str]:
     """Yield the lines of one node of the tree and of those below it."""
     if path in seen:
@@ -90,7 +134,10 @@ def section(model: type[BaseModel], path: str, seen: set[str]) -> Iterator[str]:
     for attribute, field in model.model_fields.items():
         name = field.alias or ""
         where = f"{path}.{name}" if path else name
-        yield f"- `{name}`: {texts[attribute]}"
+        # What an agent does not say of its tools is the global setting, and no default.
+        alone = not path.startswith("agents.entries.<id>.tools")
+        known = "; ".join(facts(field, texts[attribute], alone=alone))
+        yield f"- `{name}`{f' ({known})' if known else ''}: {texts[attribute]}"
         inner = nested(field.annotation)
         if inner is not None:
             keyed = "dict[" in str(field.annotation)
