@@ -122,6 +122,14 @@ def test_a_described_tool_has_its_schemas() -> None:
     assert described["id"] == "openclaw:core:add"
 
 
+def test_a_slip_in_a_name_is_suggested_before_names_that_share_a_word() -> None:
+    """BEHAVIOURS 330: twenty tools that begin alike do not hide the one that was meant."""
+    alike = [core(f"create_{n}", add, description="Create a thing.") for n in range(20)]
+    run, _ = catalog(*alike, core("create_issue", add, description="Create an issue."))
+    message = fails(lambda: run.describe("create_isue"), "unknown_tool")
+    assert message == "Unknown tool id: create_isue. Did you mean: create_issue?"
+
+
 @pytest.mark.parametrize(
     ("wanted", "meant"),
     [

@@ -1,6 +1,7 @@
 """The command line as a script uses it: data to stdout, errors to stderr, exit codes."""
 
 import json
+import sys
 
 import pytest
 
@@ -124,6 +125,55 @@ def test_doctor_migrates_the_legacy_runtime(toolcell, tmp_path):
     assert "Node " in findings["executor node"]["text"]
     assert 'executor: "quickjs"' in file.read_text()
     assert "typescript" in file.read_text()
+
+
+def test_doctor_says_of_each_model_whether_it_can_be_asked(toolcell, tmp_path, monkeypatch):
+    """No model named, an unknown provider, a missing SDK: told before the first run."""
+    assert "model of main: none; agents need one" in toolcell("doctor")[1]
+    file = tmp_path / "models.json5"
+    file.write_text("""{
+      models: { providers: { local: { baseUrl: "http://127.0.0.1:9/v1" },
+                             claude: { api: "anthropic", apiKey: "k-0123456789" } } },
+      agents: { defaults: { model: "local/a", fallbacks: ["claude/b"] },
+                entries: { eye: { model: "locl/a" } } },
+    }""")
+    monkeypatch.setitem(sys.modules, "anthropic", None)
+    code, out, _ = toolcell("doctor", "--config", str(file), "--json")
+    found = {each["subject"]: each for each in json.loads(out) if "model" in each["subject"]}
+    assert code == 1
+    assert found["model local/a (main)"]["state"] == "ok"
+    assert 'pip install "toolcell[anthropic]"' in found["model claude/b (main, eye)"]["text"]
+    assert "unknown provider (configured: claude, local)" in found["model locl/a (eye)"]["text"]
+
+
+def test_a_run_that_failed_leaves_stdout_empty(toolcell, tmp_path):
+    """There is no answer to print; an empty line would pass for one in a script."""
+    file = tmp_path / "nobody.json5"
+    file.write_text(
+        """{ models: { providers: { local: { baseUrl: "http://127.0.0.1:9/v1" } } } }"""
+    )
+    words = ("agent", "-m", "hi", "--model", "local/a", "--config", str(file))
+    code, out, err = toolcell(*words)
+    assert (code, out) == (1, "")
+    assert "is the endpoint running" in err
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("apply_pach", "did you mean openclaw:core:apply_patch?"),
+        ("xyzzy", "`toolcell tools list` shows them all"),
+    ],
+)
+def test_an_unknown_tool_is_told_with_what_to_do(toolcell, name, hint):
+    code, _, err = toolcell("tools", "describe", name)
+    assert (code, err) == (1, f"toolcell: unknown tool {name!r}; {hint}\n")
+
+
+def test_approvals_without_a_token_say_what_to_do(toolcell):
+    code, _, err = toolcell("approvals", "list")
+    assert code == 2
+    assert "start `toolcell gateway` first, or name its config file with --config" in err
 
 
 def test_demo_answers_the_same_both_ways_with_a_smaller_request(toolcell):

@@ -447,6 +447,9 @@ async def test_more_runs_than_allowed_are_refused(tmp_path):
 async def test_unknown_paths_and_methods_are_told_in_the_same_shape(tmp_path):
     async with gateway(config(tmp_path), ["no"]) as g:
         assert (await g.get("/nope")).json()["error"]["code"] == "not_found"
+        # A client of OpenAI's API whose base URL lacks the end.
+        for path in ("/chat/completions", "/responses", "/models"):
+            assert "end the client's base URL with /v1" in (await g.get(path)).text
         assert (await g.http.delete("/v1/models")).json()["error"]["code"] == "method_not_allowed"
 
 

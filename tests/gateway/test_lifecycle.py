@@ -260,7 +260,9 @@ def test_an_address_in_use_is_told(tmp_path, monkeypatch, capsys):
         taken.listen()
         code = run(["gateway", "--port", str(taken.getsockname()[1])])
     assert code == 2
-    assert "cannot listen on 127.0.0.1" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "cannot listen on 127.0.0.1" in told
+    assert "is another gateway running? --port takes another one" in told
 
 
 def test_a_missing_extra_is_told(monkeypatch, capsys, tmp_path):

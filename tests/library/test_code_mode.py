@@ -21,7 +21,7 @@ from toolcell import (
     define_tool_plugin,
     tool,
 )
-from toolcell.protocol.approvals import ApprovalAnswer
+from toolcell.protocol.approvals import ApprovalAnswer, NoApprover
 
 pytestmark = pytest.mark.anyio
 
@@ -389,6 +389,23 @@ async def test_hooks_that_could_not_be_had_fail_closed():
     async with code_mode(host=Host(hooks=None)) as cm:
         outcome = await cm.exec("return await add({a: 1, b: 1})")
         assert isinstance(outcome, Failed)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"hooks": [print]}, r"Host\(hooks=...\) must be Hooks\(before=.*not list"),
+        ({"hooks": Hooks(before=print)}, "must hold lists of functions"),
+        ({"hooks": Hooks(after=["mask"])}, "must hold functions, not str"),
+        ({"approver": print}, "needs `async def request"),
+        ({"approver": NoApprover}, "not the class NoApprover"),
+        ({"sink": []}, "needs `def emit"),
+    ],
+)
+def test_a_host_of_the_wrong_shape_is_refused_where_it_is_made(given: dict, words: str) -> None:
+    """Not in the middle of the first call that needs it."""
+    with pytest.raises(ConfigError, match=words):
+        Host(**given)
 
 
 async def test_a_reranker_of_the_host_orders_the_hits():

@@ -322,14 +322,17 @@ class RunCatalog:
         return CallError(f"Unknown tool id: {shown}.{meant}", code="unknown_tool", effect="none")
 
     def _guesses(self, wanted: str) -> list[str]:
-        """Return what the caller may have meant, by meaning first, then by spelling (330, 331)."""
+        """Return what the caller may have meant (330, 331).
+
+        By meaning first, unless one of those is the name with a slip; then by spelling alone.
+        """
         name = wanted[:_MAX_SHOWN_ID].rsplit(":", 1)[-1]
         words = _WORD.findall(name.casefold())
         visible = [entry for entry in self._entries() if _suggestible(entry)]
         hits = [hit.entry for hit in self._found(" ".join(words), self._max_limit)]
         found = [entry for entry in hits if _suggestible(entry)]
         literal = [entry for entry in found if _speaks_of(entry, words)]
-        found = literal or found or _spelt_like(name, visible)
+        found = _spelt_like(name, found) or literal or found or _spelt_like(name, visible)
         return _labels(found[:_MAX_SUGGESTIONS], visible)
 
 

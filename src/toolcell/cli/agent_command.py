@@ -88,7 +88,8 @@ def agent(
     else:
         for line in tree_lines(told["calls"]):
             sys.stderr.write(line + "\n")
-        print_text(result.text)
+        if result.text or result.error is None:
+            print_text(result.text)
     if result.error is not None and not shared.json:
         print_error(result.error.message)
     return DONE if result.status == "completed" else FAILED

@@ -23,7 +23,10 @@ TIMEOUT_SECONDS = 30
 MAX_ARGUMENTS = 120
 
 app = App(name="approvals", help="Answer what a running gateway asks.")
-Url = Annotated[str | None, Parameter(name="--url")]
+Url = Annotated[
+    str | None,
+    Parameter(name="--url", help="The gateway's address; that of the config when absent."),
+]
 
 
 @app.command(name="list")
@@ -61,7 +64,7 @@ def approve(
     Args:
         approval_id: The id of `toolcell approvals list`.
         session: Let this tool run for the rest of the session, whatever its arguments.
-        url: The gateway's address; that of the config when absent.
+        url: The gateway's address.
         shared: Options of every command.
     """
     reach = "session" if session else "once"
@@ -75,7 +78,7 @@ def deny(approval_id: str, *, reason: str = "", url: Url = None, shared: Shared 
     Args:
         approval_id: The id of `toolcell approvals list`.
         reason: Told to whoever made the call.
-        url: The gateway's address; that of the config when absent.
+        url: The gateway's address.
         shared: Options of every command.
     """
     return _answer(shared, url, approval_id, {"decision": "deny", "reason": reason})
@@ -104,7 +107,10 @@ def _request(
     config = shared.load()
     token = gateway_token_of(config) or kept_token()
     if token is None:
-        message = f"no gateway token: neither gateway.token nor {str(token_path())!r}"
+        message = (
+            f"no gateway token: neither gateway.token nor {str(token_path())!r}; start "
+            "`toolcell gateway` first, or name its config file with --config"
+        )
         raise ConfigError(message)
     host = config.gateway.host
     base = url or f"http://{f'[{host}]' if ':' in host else host}:{config.gateway.port}"

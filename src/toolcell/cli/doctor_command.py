@@ -24,8 +24,9 @@ from toolcell.config.edit import write_atomically
 from toolcell.config.load import config_path, read_text
 from toolcell.config.migrate import migrate
 from toolcell.config.overlay import with_code_mode
-from toolcell.config.resolve import tool_search_options
+from toolcell.config.resolve import agent_setting, tool_search_options
 from toolcell.config.tree import Config
+from toolcell.errors import ToolcellError
 from toolcell.protocol.scope import DEFAULT_AGENT
 from toolcell.sources.mcp.status import ServerStatus
 from toolcell.toolsearch.child.launch import Launcher
@@ -62,6 +63,7 @@ def doctor(
             async for finding in _executors(open_.runtime, config):
                 findings.append(finding)  # noqa: PERF401 - an async generator
             findings.append(await _isolation(config))
+            findings.extend(_models(open_.runtime, config))
 
     with progress.running("looking"):
         anyio.run(run)
@@ -114,6 +116,27 @@ def _server(server: ServerStatus) -> Iterator[Finding]:
         yield Finding(state, subject, f"tool {odd.tool} {odd.outcome}: {odd.reason}")
     for line in server.log_tail[-LOG_LINES:]:
         yield Finding("ok", f"{subject} log", line)
+
+
+def _models(runtime: Runtime, config: Config) -> Iterator[Finding]:
+    """Say of each model that agents name whether it can be asked; nothing is sent."""
+    users: dict[str, list[str]] = {}
+    for agent in dict.fromkeys((DEFAULT_AGENT, *config.agents.entries)):
+        model = agent_setting(config, agent, "model")
+        for name in dict.fromkeys((model, *agent_setting(config, agent, "fallbacks"))):
+            if name:
+                users.setdefault(name, []).append(agent)
+        if not model:
+            text = "none; agents need one: toolcell config set agents.defaults.model provider/model"
+            yield Finding("ok", f"model of {agent}", text)
+    for name, agents in users.items():
+        whose = f"model {name} ({', '.join(agents)})"
+        try:
+            runtime.providers.resolve(name)
+        except ToolcellError as error:
+            yield Finding("error", whose, str(error))
+        else:
+            yield Finding("ok", whose, "its client is installed and configured; it was not asked")
 
 
 async def _isolation(config: Config) -> Finding:

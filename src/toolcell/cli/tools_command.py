@@ -5,6 +5,7 @@ Above: `cli.main`. Below: `cli.opening`, `catalog`, `codemode.declarations`.
 
 from __future__ import annotations
 
+import difflib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -155,8 +156,12 @@ def _find(snapshot: CatalogSnapshot, name: str) -> Entry | None:
     if by_name:
         print_error(f"{name!r} is ambiguous: {', '.join(e.id for e in by_name)}")
         return None
-    near = ", ".join(hit.entry.id for hit in snapshot.search(name, limit=3))
-    print_error(f"unknown tool {name!r}" + (f"; did you mean {near}?" if near else ""))
+    ids = {each: e.id for e in snapshot.entries for each in (e.id, e.name)}
+    spelt = [ids[each] for each in difflib.get_close_matches(name, ids, n=3)]
+    found = spelt or [hit.entry.id for hit in snapshot.search(name, limit=3)]
+    near = ", ".join(dict.fromkeys(found))
+    hint = f"did you mean {near}?" if near else "`toolcell tools list` shows them all"
+    print_error(f"unknown tool {name!r}; {hint}")
     return None
 
 

@@ -29,6 +29,9 @@ from toolcell.protocol.events import Diagnostic
 
 Handler = Callable[[Request], Awaitable[Response]]
 
+_OPENAI_PATHS = ("/chat/completions", "/responses", "/models")
+"""Where clients of OpenAI's API arrive whose base URL lacks `/v1`."""
+
 
 def gateway_app(service: Service) -> Starlette:
     """Return the application over a running service."""
@@ -105,8 +108,11 @@ def _tell(service: Service, route: str, error: Exception) -> None:
     )
 
 
-async def _no_route(_request: Request, error: Exception) -> Response:
+async def _no_route(request: Request, error: Exception) -> Response:
     status = error.status_code if isinstance(error, HTTPException) else 500
+    if status == 404 and request.url.path.startswith(_OPENAI_PATHS):
+        text = "the OpenAI API is below /v1 here; end the client's base URL with /v1"
+        return json_answer(ApiError(404, text, "not_found").body(), 404)
     messages = {
         404: ("there is nothing here; GET /api/openapi.json says what there is", "not_found"),
         405: ("this path takes another method", "method_not_allowed"),

@@ -127,7 +127,9 @@ class PendingApprovals:
             return question
         how = "answered" if question is not None else self._closed.get(approval_id)
         if how is None:
-            raise not_found("no such approval; GET /api/approvals lists the open ones")
+            raise not_found(
+                "no such approval; `toolcell approvals list`, GET /api/approvals show the open ones"
+            )
         message = f"this approval is {how} already"
         raise conflict(message, "approval_closed", retry=False)
 

@@ -6,6 +6,7 @@ Above: `toolcell gateway`, tests. Below: Uvicorn, `app`, `service`.
 from __future__ import annotations
 
 import contextlib
+import errno
 import gc
 import signal
 import socket
@@ -187,5 +188,7 @@ def _listener(host: str, port: int) -> socket.socket:
     except OSError as error:
         listener.close()
         message = f"cannot listen on {host}:{port}: {error.strerror or error}"
+        if error.errno == errno.EADDRINUSE:
+            message += "; is another gateway running? --port takes another one, 0 a free one"
         raise ConfigError(message, path="gateway.port") from error
     return listener
