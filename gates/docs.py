@@ -90,7 +90,7 @@ def facts(field: FieldInfo, text: str, *, alone: bool) -> Iterator[str]:
         yield " or ".join((", ".join(f"`{word}`" for word in words[:-1]), f"`{words[-1]}`"))
     low, high = bounds(field)
     if low is not None:
-        yield f"{low} to {high}" if high is not None else f"{low} at least"
+        yield f"{low} to {high}" if high is not None else f"at least {low}"
     if field.is_required():
         yield "required"
         return
