@@ -227,6 +227,15 @@ def test_a_result_that_says_truncated_is_no_gap_of_the_record(capsys):
     assert "same" in capsys.readouterr().out
 
 
+def test_a_cell_whose_beginning_was_lost_in_a_crash_is_skipped(bundle, capsys):
+    """kill -9 loses what was not committed; that is no cut."""
+    (cell,) = lines(bundle, "cells.jsonl")
+    cell |= {"steps": [], "start": None}
+    (bundle / "cells.jsonl").write_text(json.dumps(cell))
+    assert run(["replay", "bundle"]) == 0
+    assert "its beginning is not on record" in capsys.readouterr().out
+
+
 def test_a_cell_whose_image_is_gone_is_skipped(bundle, capsys):
     shutil.rmtree(bundle / "artifacts")
     assert run(["replay", "bundle"]) == 0

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import anyio
 import pytest
 
-from toolcell import CodeMode, Completed, Failed, Waiting, define_tool_plugin, tool
+from toolcell import CodeMode, Completed, Failed, Host, Waiting, define_tool_plugin, tool
 from toolcell.codemode.extensions.namespaces import RunNamespaces
 from toolcell.codemode.namespaces.registry import (
     NamespaceRegistration,
@@ -16,6 +16,7 @@ from toolcell.codemode.namespaces.registry import (
 )
 from toolcell.codemode.namespaces.scope import create_code_mode_namespace_tool
 from toolcell.errors import CallError, PluginError
+from toolcell.protocol.events import Diagnostic
 from toolcell.protocol.scope import RunScope
 
 pytestmark = pytest.mark.anyio
@@ -347,6 +348,51 @@ async def test_the_example_of_the_document_runs_as_written(executor, api):
         assert "p" in context.config.models.providers
         assert not context.aborted()
     assert context.aborted()
+
+
+class Collected:
+    def __init__(self):
+        self.told = []
+
+    def emit(self, event):
+        if isinstance(event, Diagnostic):
+            self.told.append(event.message)
+
+
+def broken_prompt(_context):
+    message = "no such ticket system"
+    raise LookupError(message)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "why"),
+    [(broken_prompt, "failed: LookupError: no such ticket system"), (lambda _: 7, "gave int")],
+)
+async def test_a_prompt_that_fails_is_told_and_takes_no_run_down(prompt, why):
+    """rule 6.4: the plugin's own code is not trusted to be right."""
+    register(prompt=prompt)
+    sink = Collected()
+    async with code_mode("quickjs", host=Host(sink=sink)) as cm:
+        assert "Tickets: Ticket helpers." in description(cm)
+        assert await value(cm, "return (await Tickets.list()).length") == 2
+    assert any(f"the prompt of namespace 'Tickets' {why}" in text for text in sink.told)
+
+
+async def test_a_mapper_that_fails_is_a_refusal_that_the_program_can_catch(executor):
+    """rule 6.3: a guest may leave arguments out; nothing runs, and the operator is told why."""
+    register()
+    sink = Collected()
+    async with code_mode(executor, host=Host(sink=sink)) as cm:
+        code = (
+            "try { await Tickets.update(7) } catch (error) { return [error.code, error.message] }"
+        )
+        assert await value(cm, code) == [
+            "invalid_input",
+            "Tickets.update cannot be called with these arguments.",
+        ]
+    assert sink.told == [
+        "the input mapper of Tickets.update failed: IndexError: list index out of range"
+    ]
 
 
 async def test_restart_safe_cells_cannot_call_namespaces(executor):

@@ -115,6 +115,9 @@ def _program(cell: Mapping[str, Any], image_text: str) -> Program:
     if not isinstance(code, str):
         msg = "its program was cut when it was recorded"
         raise _NotOnRecordError(msg)
+    if start is None:
+        msg = "its beginning is not on record"
+        raise _NotOnRecordError(msg)
     if not isinstance(start, Mapping) or _cut(start):
         msg = "what it began with was cut when it was recorded"
         raise _NotOnRecordError(msg)

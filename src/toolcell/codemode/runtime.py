@@ -40,6 +40,7 @@ from toolcell.config.code_mode import CodeModeOptions, ExecutorName
 from toolcell.config.tree import Config
 from toolcell.errors import CallError, CellError
 from toolcell.execution.contract import Executor, Limits, Program
+from toolcell.protocol.events import Diagnostic
 from toolcell.protocol.messages import ToolDefinition
 from toolcell.protocol.sink import NullSink, Sink, diagnostics_only
 from toolcell.tools.tool import ToolContext
@@ -112,7 +113,10 @@ class CodeModeRuntime:
         self._ports = ports
         self._aborted = False
         namespaces = RunNamespaces(
-            catalog.scope, config=ports.config, aborted=lambda: self._aborted
+            catalog.scope,
+            config=ports.config,
+            aborted=lambda: self._aborted,
+            tell=self._tell,
         )
         own = (namespaces.extension(), *extra)
         shelf = ports.declarations
@@ -345,6 +349,12 @@ class CodeModeRuntime:
     def _start(self, context: CellContext) -> str:
         started = {e.name: e.start(context) for e in self._extensions if e.start is not None}
         return dumps(started) if started else "{}"
+
+    def _tell(self, problem: str) -> None:
+        at, scope = self._ports.clock.wall(), self._catalog.scope
+        self._ports.sink.emit(
+            Diagnostic(at=at, level="warning", subject="namespaces", message=problem, scope=scope)
+        )
 
     def _ledger(self) -> Ledger:
         limit = self.options.max_output_bytes

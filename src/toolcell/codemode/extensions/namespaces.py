@@ -47,6 +47,7 @@ class RunNamespaces:
         scope: The run.
         config: The configuration, for `create_scope`.
         aborted: Whether the run was given up.
+        tell: Told what an operator should know.
     """
 
     def __init__(
@@ -55,6 +56,7 @@ class RunNamespaces:
         *,
         config: Config | None = None,
         aborted: Callable[[], bool] = lambda: False,
+        tell: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._context = NamespaceContext(
             agent_id=scope.agent_id,
@@ -65,6 +67,7 @@ class RunNamespaces:
             aborted=aborted,
         )
         self._scopes: dict[str, Scope] = {}
+        self._tell = tell
 
     def extension(self) -> GuestExtension:
         """Return the extension of this run."""
@@ -95,7 +98,15 @@ class RunNamespaces:
         if tool is None:
             raise _not_callable(path)
         entry = _entry(found, tool.tool_name, cell.view)
-        return await call_value(entry, tool.input(_given(arguments)), cell)
+        given = _given(arguments)
+        try:
+            mapped = tool.input(given)
+        except Exception as error:
+            called = f"{found.registration.global_name}.{path}"
+            self._tell(f"the input mapper of {called} failed: {type(error).__name__}: {error}")
+            msg = f"{called} cannot be called with these arguments."
+            raise bad_input(msg) from error
+        return await call_value(entry, mapped, cell)
 
     def _scope(self, registration: NamespaceRegistration) -> Scope:
         made = self._scopes.get(registration.id)
@@ -114,10 +125,25 @@ class RunNamespaces:
         return "\n- ".join(told) if told else None
 
     def _told(self, registration: NamespaceRegistration) -> str:
-        prompt = registration.prompt
-        more = prompt(self._context) if callable(prompt) else prompt
+        more = self._more(registration)
         text = f"{registration.global_name}: {registration.description}"
         return f"{text} {more}" if more else text
+
+    def _more(self, registration: NamespaceRegistration) -> str | None:
+        """Return the prompt; one that fails is left out and told, and takes no run down."""
+        prompt = registration.prompt
+        if not callable(prompt):
+            return prompt
+        try:
+            made: object = prompt(self._context)
+        except Exception as error:  # noqa: BLE001 - a plugin's own code, told to the operator
+            problem = f"failed: {type(error).__name__}: {error}"
+        else:
+            if isinstance(made, str):
+                return made
+            problem = f"gave {type(made).__name__}, not text"
+        self._tell(f"the prompt of namespace {registration.global_name!r} {problem}")
+        return None
 
 
 def visible(view: GuestView) -> list[RegisteredNamespace]:
