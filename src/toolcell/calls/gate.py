@@ -139,12 +139,16 @@ class Gate:
             async with run.schedule.turn(alone=_alone(invocation)):
                 passage.authorise()
                 result = await passage.run_body()
+        # From here on the tool has run: the record is not to say that the call was aborted.
+        await passage.pace.step(shielded=True)
         if self._hooks.has_after:
             result = await self._after(passage, result)
         if validator is not None:
             result = _checked(invocation, validator, result)
+            await passage.pace.step(shielded=True)
         passage.authorise()
         self._completed(passage, result)
+        await passage.pace.step(shielded=True)
         return result
 
     async def _prepared(self, passage: Passage) -> Validator | None:
@@ -152,6 +156,7 @@ class Gate:
         invocation = passage.invocation
         passage.authorise()
         passage.take_arguments()
+        await passage.pace.step()
         check_object(invocation)
         asks: tuple[str, ...] = ()
         if self._hooks.has_before:
@@ -166,7 +171,9 @@ class Gate:
             self._contracts.check_input(invocation, passage.arguments)
             validator = self._contracts.output(invocation)
             reasons = self._desk.reasons(invocation, passage.arguments, asks)
+            await passage.pace.step()
         passage.begin()
+        await passage.pace.step()
         if reasons:
             await self._desk.ask(invocation, passage.arguments, reasons)
         return validator

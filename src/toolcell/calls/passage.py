@@ -16,6 +16,7 @@ from toolcell.calls.cancellation import asked_to_stop
 from toolcell.calls.failures import tool_failure
 from toolcell.calls.hooks import hook_view
 from toolcell.calls.invocation import Invocation
+from toolcell.calls.pace import Pace
 from toolcell.calls.record import CallRecord, Status
 from toolcell.calls.results import accepted
 from toolcell.errors import CallError
@@ -36,7 +37,7 @@ class Passage:
         after_seen: Whether the `after` hooks have been shown the outcome.
     """
 
-    __slots__ = ("after_seen", "arguments", "invocation", "ran", "record", "view")
+    __slots__ = ("after_seen", "arguments", "invocation", "pace", "ran", "record", "view")
 
     def __init__(self, invocation: Invocation, record: CallRecord) -> None:
         self.invocation = invocation
@@ -45,6 +46,7 @@ class Passage:
         self.view: BeforeToolCall | None = None
         self.ran = False
         self.after_seen = False
+        self.pace = Pace()
 
     def take_arguments(self) -> None:
         """Copy the caller's arguments.
@@ -106,6 +108,7 @@ class Passage:
         except BaseException as error:  # a panic of an extension module is no Exception
             await checkpoint_if_cancelled()
             raise tool_failure(error, invocation, self.arguments) from error
+        self.pace.restart()
         return accepted(returned, invocation.subject)
 
     def outcome(

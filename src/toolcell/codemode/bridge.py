@@ -18,6 +18,7 @@ import anyio
 
 from toolcell.base.jsontext import Json, dumps, loads, utf8_length
 from toolcell.base.spawner import Spawner
+from toolcell.calls.pace import Pace
 from toolcell.codemode.extensions.contract import (
     Answering,
     Calling,
@@ -28,7 +29,6 @@ from toolcell.codemode.extensions.contract import (
     Sleeping,
     Yielding,
 )
-from toolcell.codemode.pace import Pace
 from toolcell.errors import CallError, CellError
 from toolcell.execution.contract import Answer, Refusal, Request, Settled
 

@@ -18,13 +18,13 @@ from toolcell.base.clock import Clock
 from toolcell.base.deadline import Deadline
 from toolcell.base.spawner import Spawner
 from toolcell.base.untrusted import wrapped
+from toolcell.calls.pace import Pace
 from toolcell.codemode.bridge import Bridge
 from toolcell.codemode.budget import CellBudget
 from toolcell.codemode.continuations.store import ContinuationStore
 from toolcell.codemode.extensions.contract import CellContext, Handler
 from toolcell.codemode.faults import ABORTED, Bounds, Verdict, verdict
 from toolcell.codemode.output import Ledger
-from toolcell.codemode.pace import Pace
 from toolcell.codemode.results import Completed, Failed, Outcome, Reason, Waiting
 from toolcell.errors import CallError, CellError, RuntimeUnavailableError
 from toolcell.execution.contract import (
