@@ -146,6 +146,15 @@ def test_doctor_says_of_each_model_whether_it_can_be_asked(toolcell, tmp_path, m
     assert "unknown provider (configured: claude, local)" in found["model locl/a (eye)"]["text"]
 
 
+@pytest.mark.parametrize("command", ["doctor", "gateway", "tools list"])
+def test_a_config_that_is_no_json5_is_named(toolcell, tmp_path, command):
+    file = tmp_path / "cut.json5"
+    file.write_text("{ gateway: { port: 1 ")
+    code, _, err = toolcell(*command.split(), "--config", str(file))
+    assert code == 2
+    assert f"config file {str(file)!r} is not valid JSON5" in err
+
+
 def test_a_run_that_failed_leaves_stdout_empty(toolcell, tmp_path):
     """There is no answer to print; an empty line would pass for one in a script."""
     file = tmp_path / "nobody.json5"

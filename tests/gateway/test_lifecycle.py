@@ -192,6 +192,21 @@ async def test_a_config_of_the_older_contract_is_migrated_at_start(tmp_path):
     assert 'need guestApi: "tools"' in p.told[1]
 
 
+async def test_a_model_that_cannot_be_asked_is_told_at_start(tmp_path):
+    """The gateway serves all the same: other agents may have models that work."""
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "toolcell.json").write_text(
+        '{ gateway: {port: 0, token: "t-12345678"}, agents: {defaults: {model: "locl/a"}},'
+        ' models: {providers: {local: {baseUrl: "http://127.0.0.1:9/v1"}}} }'
+    )
+    async with Process(home, None, "t-12345678") as p:
+        assert (await p.http.get("/health")).status_code == 200
+        p.stop()
+        assert p.child.wait(timeout=20) == 0
+    assert "warning: model locl/a (main): models.providers.locl: unknown provider" in p.told[1]
+
+
 async def test_secrets_are_in_no_answer_event_database_or_log(tmp_path):
     """SE-08: planted in config and environment, leaked by a tool, a model and a program."""
     leak = " ".join(CANARIES.values())

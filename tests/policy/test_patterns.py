@@ -113,6 +113,6 @@ def test_an_argument_too_long_to_search_fails_closed() -> None:
 
 def test_a_broken_pattern_is_a_config_error_with_its_place() -> None:
     """rule 1.2: config errors name the path."""
-    with pytest.raises(ConfigError, match="not a regular expression") as caught:
+    with pytest.raises(ConfigError, match="rule for 'exec', '\\(' is not a regular") as caught:
         ApprovalRule(tool="exec", decision="deny", arguments={"command": "("})
     assert caught.value.path == "tools.approvals.arguments.command"

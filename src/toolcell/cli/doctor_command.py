@@ -16,6 +16,7 @@ from cyclopts import Parameter
 from toolcell.app.runtime import Runtime
 from toolcell.base.version import VERSION
 from toolcell.cli.console import DONE, FAILED, Progress, print_json, print_text, printable
+from toolcell.cli.models import all_agents, named_models
 from toolcell.cli.opening import Opening, opened
 from toolcell.cli.options import SHARED, Shared
 from toolcell.codemode.results import Completed, Failed
@@ -26,7 +27,6 @@ from toolcell.config.migrate import migrate
 from toolcell.config.overlay import with_code_mode
 from toolcell.config.resolve import agent_setting, tool_search_options
 from toolcell.config.tree import Config
-from toolcell.errors import ToolcellError
 from toolcell.protocol.scope import DEFAULT_AGENT
 from toolcell.sources.mcp.status import ServerStatus
 from toolcell.toolsearch.child.launch import Launcher
@@ -80,7 +80,7 @@ def _config_file(shared: Shared, *, fix: bool) -> list[Finding]:
     text = read_text(file, required=required)
     if text is None:
         return [Finding("ok", "config", f"{file} does not exist; defaults apply")]
-    migrated = migrate(text)
+    migrated = migrate(text, origin=f"config file {str(file)!r}")
     if not migrated.changes:
         return [Finding("ok", "config", str(file))]
     if fix:
@@ -119,24 +119,17 @@ def _server(server: ServerStatus) -> Iterator[Finding]:
 
 
 def _models(runtime: Runtime, config: Config) -> Iterator[Finding]:
-    """Say of each model that agents name whether it can be asked; nothing is sent."""
-    users: dict[str, list[str]] = {}
-    for agent in dict.fromkeys((DEFAULT_AGENT, *config.agents.entries)):
-        model = agent_setting(config, agent, "model")
-        for name in dict.fromkeys((model, *agent_setting(config, agent, "fallbacks"))):
-            if name:
-                users.setdefault(name, []).append(agent)
-        if not model:
+    """Say of each model that agents name whether it can be asked."""
+    for agent in all_agents(config):
+        if not agent_setting(config, agent, "model"):
             text = "none; agents need one: toolcell config set agents.defaults.model provider/model"
             yield Finding("ok", f"model of {agent}", text)
-    for name, agents in users.items():
-        whose = f"model {name} ({', '.join(agents)})"
-        try:
-            runtime.providers.resolve(name)
-        except ToolcellError as error:
-            yield Finding("error", whose, str(error))
+    for model in named_models(runtime, config):
+        if model.problem is None:
+            text = "its client is installed and configured; it was not asked"
+            yield Finding("ok", model.shown, text)
         else:
-            yield Finding("ok", whose, "its client is installed and configured; it was not asked")
+            yield Finding("error", model.shown, model.problem)
 
 
 async def _isolation(config: Config) -> Finding:

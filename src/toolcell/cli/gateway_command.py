@@ -11,6 +11,7 @@ import sys
 import anyio
 
 from toolcell.cli.console import DONE, print_json, print_text
+from toolcell.cli.models import named_models
 from toolcell.cli.options import SHARED, Shared
 from toolcell.config.edit import write_atomically
 from toolcell.config.load import config_path, read_text
@@ -63,7 +64,7 @@ def migrated(shared: Shared) -> tuple[str, ...]:
     text = read_text(file, required=required)
     if text is None:
         return ()
-    found = migrate(text)
+    found = migrate(text, origin=f"config file {str(file)!r}")
     if found.changes:
         write_atomically(file, found.text)
     return found.changes
@@ -97,6 +98,9 @@ async def _serve(config: Config, host: str | None, port: int | None, as_json: bo
             else:
                 where = f"the token in {kept}" if kept else "the token of gateway.token"
                 print_text(f"toolcell gateway on {url}; clients send {where}")
+            for model in named_models(service.runtime, config):
+                if model.problem is not None:
+                    _say(f"warning: {model.shown}: {model.problem}")
             settle_memory()
             signal = await told()
             active = service.runs.statistics()["active"]

@@ -22,12 +22,12 @@ class Migration:
     changes: tuple[str, ...]
 
 
-def migrate(text: str) -> Migration:
+def migrate(text: str, *, origin: str = "the config file") -> Migration:
     """Return `text` with every `runtime: "quickjs-wasi"` as `executor: "quickjs"`.
 
     Only this key changes; an explicit `executor` beside it wins and `runtime` is dropped.
     """
-    data = parse_json5(text, origin="the config file") if text.strip() else {}
+    data = parse_json5(text, origin=origin) if text.strip() else {}
     changes: list[str] = []
     for path in _code_mode_paths(data):
         settings = _at(data, path)

@@ -56,7 +56,9 @@ class ApprovalRule:
         """Compile the patterns. An `allow` rule reads its tool pattern narrowly, as policy does."""
         wide = self.decision != "allow"
         tools = Selector((self.tool,), wide=wide, place="tools.approvals")
-        found = tuple((name, _compiled(name, text)) for name, text in self.arguments.items())
+        found = tuple(
+            (name, _compiled(self.tool, name, text)) for name, text in self.arguments.items()
+        )
         object.__setattr__(self, "_tools", tools)
         object.__setattr__(self, "_agents", None if self.agent is None else Globs((self.agent,)))
         object.__setattr__(self, "_found", found)
@@ -78,11 +80,11 @@ class ApprovalRule:
         return regex.search(text) is not None
 
 
-def _compiled(name: str, text: str) -> re.Pattern[str]:
+def _compiled(tool: str, name: str, text: str) -> re.Pattern[str]:
     try:
         return re.compile(text)
     except re.error as error:
-        msg = f"{text!r} is not a regular expression: {error}"
+        msg = f"in the rule for {tool!r}, {text!r} is not a regular expression: {error}"
         raise ConfigError(
             msg,
             path=f"tools.approvals.arguments.{name}",
