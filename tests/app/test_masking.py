@@ -1,9 +1,13 @@
 """What is masked before it is recorded (SE-08)."""
 
+import pytest
+
 from tests.pictures import part
-from tests.sessions.events import said
+from tests.sessions.events import said, scope
 from toolcell.app.masking import Masking
 from toolcell.calls.redaction import Redactor
+from toolcell.protocol.events import ChildChanged, SwarmNote
+from toolcell.protocol.messages import Reasoning
 
 
 class Kept:
@@ -22,3 +26,41 @@ def test_images_keep_their_place_in_a_text_whose_secrets_are_masked():
     (event,) = kept.events
     pieces = [each if isinstance(each, str) else "IMAGE" for each in event.message.parts()]
     assert pieces == ["key [redacted]:", "IMAGE", " here, there", "IMAGE"]
+
+
+SECRET = "S3CR3T-CANARY-0001"
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        SwarmNote(scope=scope(), at=1.0, group_id="g", kind="run", text=f"use {SECRET}"),
+        ChildChanged(
+            scope=scope(),
+            at=1.0,
+            group_id="g",
+            child_run_id="r2",
+            child_session_id="s2",
+            child_agent_id="main",
+            state="failed",
+            label=f"label {SECRET}",
+            phase=f"phase {SECRET}",
+            error=f"error {SECRET}",
+        ),
+        said("fine", role="assistant", reasoning=Reasoning("anthropic", ({"thinking": SECRET},))),
+    ],
+    ids=lambda event: type(event).__name__,
+)
+def test_what_programs_and_models_say_beside_their_messages_is_masked_too(event):
+    """SE-08: a prompt that holds a secret is also the label of its child."""
+    kept = Kept()
+    Masking(kept, Redactor([SECRET])).emit(event)
+    assert "CANARY" not in repr(kept.events)
+
+
+def test_reasoning_without_a_secret_stays_as_it_is():
+    """It is signed."""
+    kept = Kept()
+    message = said("x", role="assistant", reasoning=Reasoning("anthropic", ({"thinking": "hm"},)))
+    Masking(kept, Redactor([SECRET])).emit(message)
+    assert kept.events == [message]

@@ -16,14 +16,16 @@ from toolcell.protocol.events import (
     CellEnded,
     CellStarted,
     CellStepped,
+    ChildChanged,
     ContentKept,
     Diagnostic,
     Event,
     MessageAdded,
     RunEnded,
     RunStarted,
+    SwarmNote,
 )
-from toolcell.protocol.messages import Message
+from toolcell.protocol.messages import Message, Reasoning
 from toolcell.protocol.sink import Sink, diagnostics_only
 
 MAX_KEPT: Final = 32
@@ -62,6 +64,10 @@ class Masking:
                 masked = replace(event, error=text(event.error))
             case Diagnostic():
                 masked = replace(event, message=text(event.message))
+            case SwarmNote():
+                masked = replace(event, text=text(event.text))
+            case ChildChanged():
+                masked = self._child(event)
             case ContentKept():
                 masked = replace(event, text=self._content(event))
             case CellStepped():
@@ -76,6 +82,11 @@ class Masking:
                 self._kept.pop(next(iter(self._kept)))
             masked = self._kept[event.key] = self._redactor.text(event.text)
         return masked
+
+    def _child(self, event: ChildChanged) -> ChildChanged:
+        """Its label, phase and error are what a program or its model wrote."""
+        label, phase, error = self._redactor.value([event.label, event.phase, event.error])
+        return replace(event, label=label, phase=phase, error=error)
 
     def _step(self, event: CellStepped) -> CellStepped:
         value = self._redactor.value
@@ -95,4 +106,17 @@ class Masking:
             image if image.at is None else replace(image, at=len(text(message.text[: image.at])))
             for image in message.images
         )
-        return replace(message, text=text(message.text), tool_calls=calls, images=images)
+        return replace(
+            message,
+            text=text(message.text),
+            tool_calls=calls,
+            images=images,
+            reasoning=self._reasoning(message.reasoning),
+        )
+
+    def _reasoning(self, reasoning: Reasoning | None) -> Reasoning | None:
+        """Drop what holds a secret: it is signed, and no model takes it back changed."""
+        if reasoning is None:
+            return None
+        items = [dict(item) for item in reasoning.items]
+        return reasoning if self._redactor.value(items) == items else None
