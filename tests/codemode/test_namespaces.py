@@ -390,9 +390,8 @@ async def test_a_mapper_that_fails_is_a_refusal_that_the_program_can_catch(execu
             "invalid_input",
             "Tickets.update cannot be called with these arguments.",
         ]
-    assert sink.told == [
-        "the input mapper of Tickets.update failed: IndexError: list index out of range"
-    ]
+    (told,) = sink.told
+    assert told.startswith("the input mapper of Tickets.update failed: IndexError")
 
 
 async def test_restart_safe_cells_cannot_call_namespaces(executor):
