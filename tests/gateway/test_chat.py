@@ -37,13 +37,14 @@ async def test_the_official_client_gets_an_answer(tmp_path):
     reply = ModelReply(
         message=Message(role="assistant", text="hello"),
         finish="stop",
-        usage=Usage(input_tokens=7, output_tokens=3),
+        usage=Usage(input_tokens=7, output_tokens=3, cached_tokens=5),
     )
     async with gateway(config(tmp_path), [reply]) as g:
         got = await g.chat("hi")
     assert got.choices[0].message.content == "hello"
     assert got.choices[0].finish_reason == "stop"
     assert (got.usage.prompt_tokens, got.usage.completion_tokens) == (7, 3)
+    assert got.usage.prompt_tokens_details.cached_tokens == 5
     assert got.object == "chat.completion"
 
 

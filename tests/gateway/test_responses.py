@@ -39,7 +39,7 @@ async def test_the_official_client_gets_a_response(tmp_path):
     reply = ModelReply(
         message=Message(role="assistant", text="hello"),
         finish="stop",
-        usage=Usage(input_tokens=7, output_tokens=3),
+        usage=Usage(input_tokens=7, output_tokens=3, cached_tokens=5),
     )
     async with gateway(config(tmp_path), [reply]) as g:
         got = await g.openai.responses.create(
@@ -47,6 +47,7 @@ async def test_the_official_client_gets_a_response(tmp_path):
         )
     assert got.output_text == "hello"
     assert (got.status, got.usage.total_tokens) == ("completed", 10)
+    assert got.usage.input_tokens_details.cached_tokens == 5
     sent = g.sent()
     assert [m["content"] for m in sent["messages"]] == ["Be brief.", "hi"]
 

@@ -87,12 +87,13 @@ def last_chunks(
     yield DONE
 
 
-def usage_of(usage: Usage) -> dict[str, int]:
+def usage_of(usage: Usage) -> dict[str, Any]:
     """Return tokens in the words of Chat Completions."""
     return {
         "prompt_tokens": usage.input_tokens,
         "completion_tokens": usage.output_tokens,
         "total_tokens": usage.input_tokens + usage.output_tokens,
+        "prompt_tokens_details": {"cached_tokens": usage.cached_tokens},
     }
 
 
