@@ -10,11 +10,12 @@ import sys
 import time
 from pathlib import Path
 
+import anyio
 import httpx
 import pytest
 
 import toolcell
-from tests.gateway.kit import QUICKJS
+from tests.gateway.kit import QUICKJS, until
 from toolcell.cli import gateway_command
 from toolcell.cli.main import run
 from toolcell.providers.scripted import tool_call
@@ -205,6 +206,29 @@ async def test_a_model_that_cannot_be_asked_is_told_at_start(tmp_path):
         p.stop()
         assert p.child.wait(timeout=20) == 0
     assert "warning: model locl/a (main): models.providers.locl: unknown provider" in p.told[1]
+
+
+async def test_a_call_that_waits_for_a_person_is_told_to_the_operator(tmp_path):
+    """With the command that answers it; nobody can answer what nobody knows of."""
+    script = ScriptedModel(
+        [tool_call("exec", {"code": "return await ls({})"}), "done"], repeat_last=True
+    )
+    async with openai_server(script) as upstream:
+        where = settings(upstream.base_url)
+        where["tools"]["approvals"] = [{"tool": "ls", "decision": "ask", "reason": "private"}]
+        async with (
+            Process(tmp_path / "home", where, "t-12345678") as p,
+            anyio.create_task_group() as tasks,
+        ):
+
+            async def waiting():
+                return (await p.http.get("/api/approvals")).json()["approvals"]
+
+            tasks.start_soon(p.chat, "go")
+            (question,) = await until(waiting, len)
+            await p.http.post(f"/api/approvals/{question['id']}", json={"decision": "approve"})
+    asked = "openclaw:core:ls of agent main waits for a person (private)"
+    assert f"{asked}: toolcell approvals approve {question['id']}, or deny" in p.told[1]
 
 
 async def test_secrets_are_in_no_answer_event_database_or_log(tmp_path):

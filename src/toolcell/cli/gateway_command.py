@@ -18,7 +18,7 @@ from toolcell.config.load import config_path, read_text
 from toolcell.config.migrate import migrate
 from toolcell.config.tree import Config
 from toolcell.errors import ToolcellError
-from toolcell.protocol.events import Diagnostic, Event
+from toolcell.protocol.events import ApprovalRequested, Diagnostic, Event
 
 NEEDED = ("starlette", "uvicorn")
 
@@ -71,12 +71,19 @@ def migrated(shared: Shared) -> tuple[str, ...]:
 
 
 class DiagnosticsSink:
-    """Writes diagnostics to stderr; secrets are masked before they come here."""
+    """Writes diagnostics and questions to stderr; secrets are masked before they come here."""
 
     def emit(self, event: Event) -> None:
-        """Write a warning or an error."""
-        if isinstance(event, Diagnostic) and event.level != "info":
-            _say(f"{event.level}: {event.subject}: {event.message}")
+        """Write a warning or an error, or how to answer a call that waits for a person."""
+        match event:
+            case Diagnostic(level="warning" | "error"):
+                _say(f"{event.level}: {event.subject}: {event.message}")
+            case ApprovalRequested():
+                what = f"{event.tool_id} of agent {event.scope.agent_id} waits for a person"
+                how = f"toolcell approvals approve {event.approval_id}"
+                _say(f"{what} ({event.reason}): {how}, or deny")
+            case _:
+                pass
 
 
 async def _serve(config: Config, host: str | None, port: int | None, as_json: bool) -> None:
