@@ -127,14 +127,26 @@ class McpError(ToolcellError):
 
 
 class ProviderError(ToolcellError):
-    """The model endpoint refused or broke off; `retryable` says whether to try again."""
+    """The model endpoint refused or broke off; `retryable` says whether to try again.
+
+    `too_long` says that the request does not fit into the model's context window; its code is then
+    `context_length`.
+    """
 
     code = "provider"
 
-    def __init__(self, message: str, *, retryable: bool = False, status: int | None = None) -> None:
-        super().__init__(message)
+    def __init__(
+        self,
+        message: str,
+        *,
+        retryable: bool = False,
+        status: int | None = None,
+        too_long: bool = False,
+    ) -> None:
+        super().__init__(message, code="context_length" if too_long else None)
         self.retryable = retryable
         self.status = status
+        self.too_long = too_long
 
 
 class PayloadViolationError(ToolcellError):

@@ -4,6 +4,7 @@ import pytest
 
 from tests.pictures import part
 from tests.sessions.events import said, scope
+from tests.sessions.test_compactions import compacted
 from toolcell.app.masking import Masking
 from toolcell.calls.redaction import Redactor
 from toolcell.protocol.events import ChildChanged, SwarmNote
@@ -64,3 +65,10 @@ def test_reasoning_without_a_secret_stays_as_it_is():
     message = said("x", role="assistant", reasoning=Reasoning("anthropic", ({"thinking": "hm"},)))
     Masking(kept, Redactor([SECRET])).emit(message)
     assert kept.events == [message]
+
+
+def test_a_summary_is_masked_like_the_messages_it_stands_for():
+    """SE-08."""
+    kept = Kept()
+    Masking(kept, Redactor(["S3CR3T-CANARY-0001"])).emit(compacted("the S3CR3T-CANARY-0001 key"))
+    assert kept.events[0].summary == "the [redacted] key"

@@ -10,7 +10,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
 from toolcell.base.clock import SYSTEM_CLOCK, Clock
+from toolcell.config.compaction import CompactionOptions
 from toolcell.errors import ProviderError, ToolcellError
+from toolcell.protocol.conversation import Conversation
 from toolcell.protocol.messages import ImagePart, Message, Usage
 from toolcell.protocol.scope import RunScope
 from toolcell.protocol.sink import NullSink, Sink
@@ -37,6 +39,7 @@ class Route:
         provider_id: The provider's id in config, for the record.
         options: Further keys of the model request.
         takes_images: Whether the model sees images; else it reads a note in their place.
+        context_window: Tokens it takes; None when nobody said.
     """
 
     provider: Provider
@@ -46,6 +49,7 @@ class Route:
     provider_id: str | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
     takes_images: bool = False
+    context_window: int | None = None
 
     def taken(self, ports: AgentPorts, request: RunRequest) -> tuple[AgentPorts, RunRequest]:
         """Return the ports and the request of a run that goes on this way."""
@@ -57,6 +61,7 @@ class Route:
                 options=self.options,
                 provider_id=self.provider_id,
                 takes_images=self.takes_images,
+                context_window=self.context_window,
             ),
         )
 
@@ -99,12 +104,15 @@ class RunRequest:
         scope: Whom it acts for.
         model: The provider's own name of the model.
         prompt: What the user says; None goes on from the history as it stands.
-        history: The conversation so far, without a system message.
+        history: The conversation so far, without a system message, where it is not `past`.
         system: The configured system prompt; sent first, never recorded.
         options: Further keys of the model request, such as `temperature`.
         provider_id: The provider's id in config, for the record.
         images: What the user shows with the prompt.
         takes_images: Whether the model sees images; else it reads a note in their place.
+        past: The conversation so far as the session's record has it.
+        context_window: Tokens the model takes; None when nobody said.
+        compaction: When and how a long conversation is shortened.
     """
 
     scope: RunScope
@@ -116,6 +124,16 @@ class RunRequest:
     provider_id: str | None = None
     images: tuple[ImagePart, ...] = ()
     takes_images: bool = False
+    past: Conversation | None = None
+    context_window: int | None = None
+    compaction: CompactionOptions = field(default_factory=CompactionOptions)
+
+    @property
+    def so_far(self) -> Conversation:
+        """The conversation before the prompt."""
+        if self.past is not None:
+            return self.past
+        return Conversation(messages=self.history, through=None if self.history else 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +141,7 @@ class RunLimits:
     """Bounds of one run.
 
     Attributes:
-        max_turns: Model calls.
+        max_turns: Model calls; those that summarise are not counted.
         max_result_bytes: UTF-8 bytes of one tool result the model is shown. Results of code mode's
             own controls have a cap of their own and are never cut here.
     """
@@ -140,8 +158,8 @@ class RunResult:
         status: `failed` when the provider, enforcement or a limit ended it; `error` says why.
         text: The model's last words.
         messages: What the run added to the conversation, the prompt first.
-        turns: Model calls made.
-        usage: Tokens of all of them.
+        turns: Model calls made, those for summaries apart.
+        usage: Tokens of all of them, and of the summaries.
         finish: Why the model stopped; `length` means that its answer is cut.
     """
 

@@ -14,12 +14,16 @@ from typing import Final, Literal
 
 import anyio
 
+from toolcell.agent.compacting import Compactor, Model
 from toolcell.agent.contract import AgentPorts, RunLimits, RunRequest, RunResult
-from toolcell.agent.conversation import with_own_ids, with_pairs
+from toolcell.agent.conversation import with_own_ids
 from toolcell.agent.dispatch import Dispatch
 from toolcell.agent.seeing import seen
 from toolcell.agent.showing import Shown
 from toolcell.agent.states import Act, Done, Prepare, State, Turn
+from toolcell.agent.summary import in_prompt
+from toolcell.agent.talk import Talk
+from toolcell.agent.token_estimate import text_tokens, tool_tokens
 from toolcell.errors import ProviderError, ToolcellError
 from toolcell.protocol.events import Diagnostic, MessageAdded, ModelCalled, RunEnded, RunStarted
 from toolcell.protocol.messages import Message, ModelRequest, ToolCall, Usage
@@ -28,6 +32,8 @@ from toolcell.surface.plan import SurfacePlan
 
 REFUSED_AS_IT_IS: Final = frozenset({400, 413, 422})
 """Answers that say the request itself is wrong; an image in it may be what is."""
+TOO_LARGE: Final = 413
+"""What is said of bytes as well as of tokens: images come first."""
 
 
 async def run_agent(
@@ -68,12 +74,17 @@ class AgentRun:
         self._ports = ports
         self._limits = limits
         self._on_text = on_text
-        self._history = with_pairs(request.history)
-        self._added: list[Message] = []
-        self._call_ids = {call.id for message in self._history for call in message.tool_calls}
+        self._talk = Talk(request.so_far)
+        self._compactor = Compactor(
+            self._talk, request.compaction, request.scope, ports.sink, ports.clock
+        )
+        self._call_ids = {call.id for message in self._talk.sent for call in message.tool_calls}
         self._turns = 0
         self._usage = Usage()
         self._heard = False
+        self._fixed = 0
+        self._sized: object = None
+        self._tools_size = 0
         self._images_refused = False
         self._shown = Shown(ports.sink, ports.clock, request.scope)
 
@@ -126,10 +137,15 @@ class AgentRun:
             )
             raise ToolcellError(message, code="turn_limit")
         plan = await self._ports.plan()
-        prompt = "\n\n".join(filter(None, (self._request.system, plan.prompt))) or None
+        own = "\n\n".join(filter(None, (self._request.system, plan.prompt)))
+        self._fixed = text_tokens(own) + self._tool_tokens(plan)
+        await self._compactor.before_call(self._model(), self._fixed)
+        summary = self._talk.summary
+        told = in_prompt(summary) if summary is not None else None
+        prompt = "\n\n".join(filter(None, (own, told))) or None
         self._shown.tell(prompt, plan.definitions)
         system = (Message(role="system", text=prompt),) if prompt else ()
-        talk = seen((*self._history, *self._added), unseen=self._unseen())
+        talk = seen(self._talk.sent, unseen=self._unseen())
         request = ModelRequest(
             model=self._request.model,
             messages=(*system, *talk),
@@ -149,9 +165,10 @@ class AgentRun:
                 on_text=None if self._on_text is None else self._told,
             )
         except ProviderError as error:
-            return self._elsewhere(error, request)
+            return await self._elsewhere(error, request)
         self._turns += 1
         self._usage += reply.usage
+        self._compactor.answered(self._model(), self._fixed, reply.usage)
         called = ModelCalled(
             scope=self._request.scope,
             at=clock.wall(),
@@ -172,14 +189,21 @@ class AgentRun:
         if self._on_text is not None:
             self._on_text(piece)
 
-    def _elsewhere(self, error: ProviderError, request: ModelRequest) -> Prepare:
-        """Go on with another model; never when words of this one were passed on already."""
+    async def _elsewhere(self, error: ProviderError, request: ModelRequest) -> Prepare:
+        """Go on with less, or another model; never when words of this one were passed on."""
         if self._heard:
             raise error
+        pictures = any(message.images for message in request.messages)
+        if (
+            error.too_long
+            and not (pictures and error.status == TOO_LARGE)
+            and await self._compactor.after_refusal(self._model(), self._fixed)
+        ):
+            return Prepare()
         if (route := self._ports.fallback(error)) is not None:
             self._ports, self._request = route.taken(self._ports, self._request)
             self._images_refused = False
-        elif error.status in REFUSED_AS_IT_IS and any(m.images for m in request.messages):
+        elif error.status in REFUSED_AS_IT_IS and pictures:
             self._give_up_images(error)
         else:
             raise error
@@ -192,6 +216,23 @@ class AgentRun:
         message = f"asking {self._request.model} again without images: {error.message}"
         told = Diagnostic(at=at, level="warning", subject="model", message=message, scope=scope)
         self._ports.sink.emit(told)
+
+    def _model(self) -> Model:
+        request = self._request
+        return Model(
+            provider=self._ports.provider,
+            name=request.model,
+            options=request.options,
+            provider_id=request.provider_id,
+            window=request.context_window,
+            images=request.takes_images and not self._images_refused,
+        )
+
+    def _tool_tokens(self, plan: SurfacePlan) -> int:
+        """Tools are the same from call to call, as a rule."""
+        if self._sized is not plan.visible:
+            self._sized, self._tools_size = plan.visible, tool_tokens(plan.definitions)
+        return self._tools_size
 
     def _unseen(self) -> str:
         if self._images_refused:
@@ -208,7 +249,7 @@ class AgentRun:
         return Prepare()
 
     def _add(self, message: Message) -> None:
-        self._added.append(message)
+        self._talk.add(message)
         at = self._ports.clock.wall()
         self._ports.sink.emit(MessageAdded(scope=self._request.scope, at=at, message=message))
 
@@ -220,12 +261,12 @@ class AgentRun:
     def _result(
         self, status: Literal["completed", "failed"], error: ToolcellError | None = None
     ) -> RunResult:
-        said = [m.text for m in self._added if m.role == "assistant" and m.text]
+        said = [m.text for m in self._talk.added if m.role == "assistant" and m.text]
         return RunResult(
             status=status,
             text=said[-1] if said else "",
-            messages=tuple(self._added),
+            messages=tuple(self._talk.added),
             turns=self._turns,
-            usage=self._usage,
+            usage=self._usage + self._compactor.usage,
             error=error,
         )

@@ -16,11 +16,13 @@ from toolcell.app.routes import NO_EXTRAS, Routes, RunExtras
 from toolcell.app.runtime import Runtime
 from toolcell.app.sending import DirectSender
 from toolcell.app.settings import max_turns_of, uses_ray
-from toolcell.config.resolve import agent_setting
+from toolcell.config.resolve import agent_setting, compaction_options
 from toolcell.errors import ConfigError
+from toolcell.protocol.conversation import Conversation
 from toolcell.protocol.messages import ImagePart, Message
 from toolcell.protocol.scope import RunScope
 from toolcell.sessions.contract import Sessions
+from toolcell.sessions.taking_up import conversation_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,11 +78,11 @@ async def converse(
     completed = False
     try:
         route = routes.to(name)
-        history = turn.history
-        if history is None:
-            history = () if sessions is None else await sessions.history(turn.scope.session_id)
+        past = None
+        if turn.history is None and sessions is not None:
+            past = await conversation_of(sessions, turn.scope.session_id)
         result = await run_agent(
-            _request(runtime, turn, route, history),
+            _request(runtime, turn, route, past),
             AgentPorts(
                 provider=route.provider,
                 plan=route.plan,
@@ -100,19 +102,20 @@ async def converse(
             await runtime.swarming.cancel_run(turn.scope)
 
 
-def _request(
-    runtime: Runtime, turn: Turn, route: Route, history: tuple[Message, ...]
-) -> RunRequest:
+def _request(runtime: Runtime, turn: Turn, route: Route, past: Conversation | None) -> RunRequest:
     return RunRequest(
         scope=turn.scope,
         model=route.model,
         prompt=turn.prompt,
-        history=history,
+        history=turn.history or (),
+        past=past,
         system=_system(runtime, turn),
         options=route.options,
         provider_id=route.provider_id,
         images=turn.images,
         takes_images=route.takes_images,
+        context_window=route.context_window,
+        compaction=compaction_options(runtime.config, turn.scope.agent_id),
     )
 
 

@@ -24,6 +24,7 @@ from toolcell.protocol.events import (
     CellEnded,
     CellParked,
     CellStarted,
+    Compacted,
     Event,
     ModelCalled,
     RunEnded,
@@ -151,6 +152,9 @@ def _told(event: Event) -> str | None:
         case ModelCalled():
             names = ",".join(event.tool_names) or "none"
             told = f"model={event.model} tools={names} request={event.request_bytes}B"
+        case Compacted():
+            tokens = f"{event.tokens_before}->{event.tokens_after}"
+            told = f"compacted trigger={event.trigger} messages={event.messages} tokens={tokens}"
         case CellStarted():
             size = utf8_length(event.code)
             told = f"cell={event.cell_id} started executor={event.executor} code={size}B"

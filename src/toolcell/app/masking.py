@@ -17,6 +17,7 @@ from toolcell.protocol.events import (
     CellStarted,
     CellStepped,
     ChildChanged,
+    Compacted,
     ContentKept,
     Diagnostic,
     Event,
@@ -56,6 +57,8 @@ class Masking:
         match event:
             case MessageAdded():
                 masked = replace(event, message=self._message(event.message))
+            case Compacted():
+                masked = replace(event, summary=text(event.summary))
             case CellStarted():
                 masked = replace(event, code=text(event.code))
             case RunStarted() if event.sender is not None:

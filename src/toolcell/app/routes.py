@@ -19,7 +19,7 @@ from toolcell.agent.contract import PlanSurface, Route
 from toolcell.app.run import Run
 from toolcell.app.runtime import Offer, Runtime
 from toolcell.app.settings import model_options_of
-from toolcell.config.resolve import model_row, takes_images
+from toolcell.config.resolve import context_window, model_row, takes_images
 from toolcell.errors import ProviderError
 from toolcell.protocol.events import Diagnostic
 from toolcell.protocol.scope import RunScope
@@ -107,6 +107,7 @@ class Routes:
             provider_id=ref.provider_id,
             options={**model_options_of(self._runtime.config, name), **self._options(name)},
             takes_images=takes_images(self._runtime.config, name),
+            context_window=context_window(self._runtime.config, name),
         )
 
     def fallback(self, error: ProviderError) -> Route | None:
@@ -115,7 +116,8 @@ class Routes:
         Raises:
             ProviderError: the next one cannot be opened.
         """
-        if not (error.retryable or error.status in REFUSED_HERE):
+        # What is too long for one model may fit into another.
+        if not (error.retryable or error.too_long or error.status in REFUSED_HERE):
             return None
         while self._left and self._left[0] == self._current:
             self._left.pop(0)

@@ -110,7 +110,7 @@ class Tracing:
         self._end(span, event.at, failed, event.error)
 
     def _model_called(self, event: ModelCalled) -> None:
-        attributes = {
+        attributes: dict[str, Any] = {
             "gen_ai.provider.name": event.provider or "unknown",
             "gen_ai.request.model": event.model,
             "gen_ai.usage.input_tokens": event.usage.input_tokens,
@@ -120,6 +120,8 @@ class Tracing:
         }
         if event.usage.cost is not None:
             attributes["toolcell.usage.cost_usd"] = event.usage.cost
+        if event.purpose is not None:
+            attributes["toolcell.request.purpose"] = event.purpose
         span = self._begin(
             f"chat {event.model}",
             "chat",

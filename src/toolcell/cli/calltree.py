@@ -40,6 +40,12 @@ def tool_use_lines(run: Mapping[str, Any]) -> Iterator[str]:
         yield f"  called {call['tool']} (source {call['source']}){through}{status}"
 
 
+def compaction_line(entry: Mapping[str, Any]) -> str:
+    """Return what a compaction did, as an entry of the transcript tells it."""
+    before, after = entry["tokensBefore"], entry["tokensAfter"]
+    return f"{entry['messages']} messages summarised: about {before} tokens became {after}"
+
+
 def _lines(calls: Sequence[Mapping[str, Any]], indent: str, most: int) -> Iterator[str]:
     for number, call in enumerate(calls[:most]):
         last = number == len(calls) - 1

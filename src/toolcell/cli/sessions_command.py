@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -14,6 +15,7 @@ import anyio
 from cyclopts import App, Parameter
 from cyclopts.validators import Number
 
+from toolcell.app.compacting import compact_session
 from toolcell.app.settings import (
     endpoints_of,
     mcp_servers_of,
@@ -22,7 +24,7 @@ from toolcell.app.settings import (
 )
 from toolcell.base.clock import SYSTEM_CLOCK
 from toolcell.base.masking import Masker
-from toolcell.cli.calltree import tool_use_lines, tree_lines
+from toolcell.cli.calltree import compaction_line, tool_use_lines, tree_lines
 from toolcell.cli.console import DONE, print_json, print_table, print_text, printable
 from toolcell.cli.options import SHARED, Shared
 from toolcell.sessions.bundle import write_bundle
@@ -80,8 +82,39 @@ def show(
     for entry in document["transcript"]:
         if entry["type"] == "message":
             print_text(printable(f"{entry.get('role')}: {_said(entry)}"))
+        elif entry["type"] == "compacted":
+            print_text(printable(f"[{compaction_line(entry)}] {entry['summary']}"))
     for line in tree_lines(document["calls"]):
         print_text(line)
+    return DONE
+
+
+@app.command
+def compact(
+    session_id: str,
+    *,
+    model: str | None = None,
+    shared: Shared = SHARED,
+) -> int:
+    """Put a summary in the place of a session's older messages, for the model; none is deleted.
+
+    The newest messages stay as they are (`compaction.keepRecentTokens` of the agent), and so does
+    everything a waiting cell needs. Runs do this by themselves when a conversation gets too long.
+
+    Args:
+        session_id: The session.
+        model: `provider/model` that writes the summary; the agent's own when absent.
+        shared: Options of every command.
+    """
+    config = shared.load()
+    asked = partial(compact_session, config, session_id=session_id, model=model)
+    done = _read(shared, asked)
+    if shared.json:
+        print_json({"sessionId": session_id, "compacted": done})
+    elif done is None:
+        print_text(f"{session_id}: nothing to compact; its messages are all recent enough to stay")
+    else:
+        print_text(printable(f"{session_id}: {compaction_line(done)}\n{done['summary']}"))
     return DONE
 
 

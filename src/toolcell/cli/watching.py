@@ -12,6 +12,7 @@ from toolcell.protocol.events import (
     CallEnded,
     CallStarted,
     ChildChanged,
+    Compacted,
     Event,
     ModelCalled,
     SwarmNote,
@@ -50,6 +51,9 @@ class ProgressSink:
                 self._done += 1
             case ModelCalled():
                 self._progress.say(f"{event.model} answered in {event.duration_ms:.0f} ms")
+                return
+            case Compacted():
+                self._progress.say(f"{event.messages} older messages summarised")
                 return
             case ApprovalRequested():
                 self._progress.say(f"{event.tool_id} waits for approval")

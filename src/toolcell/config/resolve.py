@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from toolcell.config.code_mode import CodeModeOptions, GuestApi
+from toolcell.config.compaction import CompactionOptions
 from toolcell.config.swarm import SwarmOptions
 from toolcell.config.tool_search import ToolSearchOptions
 from toolcell.config.tools_tree import CodeModeSettings
@@ -27,6 +28,8 @@ _LIMITS = (
     "search_default_limit",
     "max_search_limit",
 )
+
+_COMPACTION_FIELDS = ("enabled", "reserve_tokens", "keep_recent_tokens")
 
 _SEARCH_FIELDS = ("mode", "code_timeout_ms", "search_default_limit", "max_search_limit")
 
@@ -98,6 +101,27 @@ def swarm_options(config: Config, agent_id: str) -> SwarmOptions:
             set_here = layer.model_fields_set & {each.name for each in fields_of(SwarmOptions)}
             fields |= {name: getattr(layer, name) for name in set_here}
     return SwarmOptions(**fields)
+
+
+def compaction_options(config: Config, agent_id: str) -> CompactionOptions:
+    """Return the effective `compaction` of `agent_id`, field by field its own or the default's."""
+    entry = config.agents.entries.get(agent_id)
+    fields: dict[str, Any] = {}
+    layers = [config.agents.defaults.compaction]
+    if entry is not None:
+        layers.append(entry.compaction)
+    for layer in layers:
+        for name in _COMPACTION_FIELDS:
+            value = getattr(layer, name)
+            if value is not None:
+                fields[name] = value
+    return CompactionOptions(**fields)
+
+
+def context_window(config: Config, model: str | None) -> int | None:
+    """Return how many tokens `model` (`provider/model`) takes; None when nobody said."""
+    row = model_row(config, model)
+    return None if row is None else row.context_window
 
 
 def agent_setting(config: Config, agent_id: str, name: str) -> Any:

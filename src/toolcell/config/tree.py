@@ -40,6 +40,18 @@ class SubagentSettings(Settings):
     """How deep children may start children of their own. Default 1: they may not."""
 
 
+class CompactionSettings(Settings):
+    """`agents.*.compaction`: [long conversations](sessions.md#long-conversations)."""
+
+    enabled: bool | None = None
+    """Compact by itself when a conversation no longer fits. Default true."""
+    reserve_tokens: Annotated[int | None, clamped(256, 10_000_000)] = None
+    """Tokens of the model's `contextWindow` that are kept free for its answer, half of it at most.
+    Default 16384."""
+    keep_recent_tokens: Annotated[int | None, clamped(0, 10_000_000)] = None
+    """About how many tokens of the newest messages stay as they are. Default 20000."""
+
+
 class AgentBase(Settings):
     """What both `agents.defaults` and one agent's entry may hold."""
 
@@ -55,6 +67,8 @@ class AgentBase(Settings):
     """Put before the conversation."""
     max_turns: Annotated[int | None, clamped(1, 1000)] = None
     """Model calls in one run. Default 50."""
+    compaction: CompactionSettings = Field(default_factory=CompactionSettings.model_construct)
+    """When and how a long conversation is shortened."""
     subagents: SubagentSettings = Field(default_factory=SubagentSettings.model_construct)
     """Which child agents it may start."""
 
@@ -118,6 +132,9 @@ class ModelSettings(Settings):
 
     id: str
     """The provider's own name of it."""
+    context_window: Annotated[int | None, clamped(1024, 100_000_000)] = None
+    """Tokens it takes, prompt and answer together. A conversation is compacted before it is longer;
+    without it, when the endpoint says that a request was too long."""
     compat: ModelCompatSettings = Field(default_factory=ModelCompatSettings.model_construct)
     """What it is good at."""
     input: list[Literal["text", "image"]] = Field(default_factory=_text_only)

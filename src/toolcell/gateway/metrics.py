@@ -21,6 +21,7 @@ from toolcell.protocol.events import (
     CellEnded,
     CellParked,
     CellStarted,
+    Compacted,
     Diagnostic,
     Event,
     ModelCalled,
@@ -41,6 +42,7 @@ HELP: Final[Mapping[str, str]] = {
     "toolcell_model_tokens_total": "Tokens, as the providers counted them.",
     "toolcell_model_request_bytes_total": "Bytes of model requests.",
     "toolcell_model_cost_dollars_total": "Cost of model calls, where it is known.",
+    "toolcell_compactions_total": "Times a conversation was compacted, by why.",
     "toolcell_calls_total": "Tool calls that ended, nested and direct, by how.",
     "toolcell_cells_started_total": "Code cells started.",
     "toolcell_cells_parked_total": "Times a code cell was parked, by why.",
@@ -92,6 +94,8 @@ class Metrics:
                 self._add("toolcell_calls_total", status=event.status, made=nested)
             case ModelCalled():
                 self._model_called(event)
+            case Compacted():
+                self._add("toolcell_compactions_total", trigger=event.trigger)
             case RunEnded():
                 self._add("toolcell_runs_ended_total", status=event.status)
             case CellStarted():

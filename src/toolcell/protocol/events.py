@@ -56,6 +56,7 @@ class ModelCalled:
     Attributes:
         tool_names: The tools it was shown, in order.
         provider: Its provider's id in config, where known.
+        purpose: `summary` when it was for compaction; None for a turn of the agent.
     """
 
     scope: RunScope
@@ -66,6 +67,38 @@ class ModelCalled:
     duration_ms: float
     usage: Usage
     provider: str | None = None
+    purpose: Literal["summary"] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compacted:
+    """A summary stands for the older messages of a conversation from now on; none is deleted.
+
+    Attributes:
+        model: Who wrote the summary.
+        trigger: `window`: the next request would not have fitted; `refused`: the endpoint said so;
+            `manual`: somebody asked for it.
+        summary: What the messages came to, and what an earlier summary said.
+        messages: How many messages it took the place of, this time.
+        tokens_before: About how many tokens a request had; `tokens_after` likewise.
+        through: The last place of the session's record that was read before. Every message up to
+            there is covered, but those at the places `kept`. None: the conversation is not the
+            session's own, and its next run does not begin with the summary.
+        own: How many messages of this run itself are covered, but those in `kept_own`.
+    """
+
+    scope: RunScope
+    at: float
+    model: str
+    trigger: Literal["window", "refused", "manual"]
+    summary: str
+    messages: int
+    tokens_before: int
+    tokens_after: int
+    through: int | None
+    own: int
+    kept: tuple[int, ...]
+    kept_own: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -317,6 +350,7 @@ Event: TypeAlias = (
     | RunEnded
     | MessageAdded
     | ModelCalled
+    | Compacted
     | CallStarted
     | CallUpdated
     | CallEnded

@@ -15,6 +15,7 @@ from toolcell.base.identifiers import fresh
 from toolcell.errors import ProviderError
 from toolcell.protocol.messages import Message, ModelReply, Reasoning, ToolCall, Usage
 from toolcell.providers.hostile import arguments_text, count, items, mapping, string
+from toolcell.providers.overflow import too_long
 from toolcell.providers.replies import Finish, unfinished
 from toolcell.providers.responses_body import API
 
@@ -149,4 +150,8 @@ def _call(item: Mapping[str, Any]) -> ToolCall:
 def _failure(error: Mapping[str, Any]) -> ProviderError:
     code = string(error.get("code")) or "no code"
     said = " ".join(string(error.get("message")).split())[:600] or "it gave no reason"
-    return ProviderError(f"the response failed ({code}): {said}", retryable=code in _PASSING)
+    return ProviderError(
+        f"the response failed ({code}): {said}",
+        retryable=code in _PASSING,
+        too_long=too_long(None, error, said),
+    )

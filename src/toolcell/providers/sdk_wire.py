@@ -23,6 +23,7 @@ from toolcell.protocol.messages import ModelReply
 from toolcell.providers.body import encode
 from toolcell.providers.contract import CheckPayload
 from toolcell.providers.outgoing import Refused, inspect_request, inspect_response, sending
+from toolcell.providers.overflow import too_long
 from toolcell.providers.replies import Assembler
 from toolcell.providers.wire import Exchange, WireSettings
 
@@ -143,7 +144,9 @@ class SdkWire:
             said = self._without_key(error.message)
             if said == error.message:
                 raise
-            raise ProviderError(said, retryable=error.retryable, status=error.status) from None
+            raise ProviderError(
+                said, retryable=error.retryable, status=error.status, too_long=error.too_long
+            ) from None
         except sdk.APITimeoutError as error:
             message = f"{self._base_url} did not answer in time; try again or raise the timeout"
             raise ProviderError(message, retryable=True) from error
@@ -176,12 +179,16 @@ class SdkWire:
             f"{message}; {remedy}" if remedy else message,
             retryable=status in RETRYABLE_STATUS or status >= 500,
             status=status,
+            too_long=too_long(status, _inner(error.body), self._said(error)),
         )
 
     def _broken(self, error: Any) -> ProviderError:
         kind = _inner(error.body).get("type")
         passing = kind is None or kind in _PASSING or not isinstance(kind, str)
-        message = f"{self._base_url} broke off: {self._said(error)}"
+        said = self._said(error)
+        message = f"{self._base_url} broke off: {said}"
+        if too_long(None, _inner(error.body), said):
+            return ProviderError(message, too_long=True)
         return ProviderError(f"{message}; try again" if passing else message, retryable=passing)
 
     def _remedy(self, status: int, model: str) -> str:
@@ -198,7 +205,12 @@ class SdkWire:
                 return ""
 
     def _said(self, error: Any) -> str:
-        said = _inner(error.body).get("message")
+        body = error.body
+        if isinstance(body, Mapping) and isinstance(body.get("error"), str):
+            body = body["error"]
+        # A page of a proxy says nothing to anybody.
+        plain = isinstance(body, str) and not body.lstrip().startswith("<")
+        said = body if plain else _inner(body).get("message")
         return self._clean(said if isinstance(said, str) and said else str(error.message))
 
     def _clean(self, text: str) -> str:

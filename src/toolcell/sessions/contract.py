@@ -35,7 +35,7 @@ class Sessions(Protocol):
         ...
 
     async def history(self, session_id: str) -> tuple[Message, ...]:
-        """Return the conversation; empty for an unknown session."""
+        """Return the whole conversation; empty for an unknown session."""
         ...
 
     async def events(

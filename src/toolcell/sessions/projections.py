@@ -1,4 +1,4 @@
-"""Owns what records come to: history for a model, the tree of calls, the transcript for people.
+"""Owns what records come to: the whole history, the tree of calls, the transcript for people.
 
 Nested calls are activity of their `exec` call: shown under it, never sent to a model (rule 8.3;
 BEHAVIOURS 356-359).
@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from toolcell.protocol.messages import Message
+from toolcell.sessions.compactions import compaction
 from toolcell.sessions.records import Record, to_message
 
 CallStatus = Literal["running", "completed", "failed", "blocked", "aborted", "interrupted"]
@@ -74,7 +75,7 @@ class CallNode:
 
 
 def history(records: Iterable[Record]) -> tuple[Message, ...]:
-    """Return the conversation as a model is to see it again.
+    """Return the whole conversation, whether or not a summary stands for a part of it.
 
     Runs that overlapped in time are told one after the other, so that the answers of tools stand
     directly behind the calls they answer.
@@ -106,7 +107,7 @@ def transcript(records: Sequence[Record]) -> list[dict[str, Any]]:
     """Return messages and nested calls in the order they happened, as plain JSON data.
 
     A nested call is an entry of type `activity` that names its parent; messages are entries of
-    type `message`. Diagnostics and ends of runs that failed are entries too.
+    type `message`. Compactions, diagnostics and ends of runs that failed are entries too.
     """
     activities = {
         (node.run_id, node.call_id): node for root in call_tree(records) for node in _under(root)
@@ -120,6 +121,8 @@ def transcript(records: Sequence[Record]) -> list[dict[str, Any]]:
                 node = activities.get((record.run_id or "", record.call_id or ""))
                 if node is not None and node.parent_id is not None:
                     entries.append({"type": "activity", **replace(node, children=()).to_dict()})
+            case "compacted":
+                entries.append({"type": "compacted", **_place(record), **compaction(record)})
             case "run_ended" if record.data().get("status") != "completed":
                 entries.append({"type": "run_ended", **_place(record), **record.data()})
             case "diagnostic":

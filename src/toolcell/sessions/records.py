@@ -24,6 +24,7 @@ from toolcell.protocol.events import (
     CellStarted,
     CellStepped,
     ChildChanged,
+    Compacted,
     ContentKept,
     Diagnostic,
     Event,
@@ -41,6 +42,7 @@ EVENT_NAMES: Final[Mapping[type, str]] = {
     RunEnded: "run_ended",
     MessageAdded: "message",
     ModelCalled: "model_called",
+    Compacted: "compacted",
     CallStarted: "call_started",
     CallUpdated: "call_updated",
     CallEnded: "call_ended",
@@ -136,8 +138,8 @@ class Record:
 def to_record(event: Event, limit: int) -> Record:
     """Return the record of `event`; each value in it is cut at about `limit` bytes.
 
-    Messages are kept whole: they are what the next model call is made of. Never raises: an event
-    that has no JSON form becomes a diagnostic that says so.
+    Messages and summaries are kept whole: they are what the next model call is made of. Never
+    raises: an event that has no JSON form becomes a diagnostic that says so.
     """
     try:
         return _record(event, limit)
@@ -157,6 +159,9 @@ def _record(event: Event, limit: int) -> Record:
             continue
         if isinstance(value, Message | Usage):
             body[name] = _plain(value)
+        elif isinstance(event, Compacted):
+            # The next run begins with it, as it does with messages.
+            body[name] = list(value) if isinstance(value, tuple) else value
         elif isinstance(event, CellStepped) and name in _PER_ITEM:
             body[name] = [bounded(each, limit) for each in value]
         elif name != "text" or not isinstance(event, ContentKept):

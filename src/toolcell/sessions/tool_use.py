@@ -47,6 +47,8 @@ def tool_use(trace: Trace) -> dict[str, Any]:
 def _run(run: str | None, trace: Trace, roots: Sequence[CallNode]) -> dict[str, Any]:
     records = [record for record in trace.records if record.run_id == run]
     models = [record.data() for record in records if record.type == "model_called"]
+    # A summary shows no tools, and none of its bytes are the run's.
+    models = [data for data in models if data.get("purpose") != "summary"]
     used = _last(records, "catalog_used")
     first = models[0] if models else {}
     names = first.get("tool_names", used.get("visible_tools", []))
