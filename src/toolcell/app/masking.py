@@ -52,11 +52,23 @@ class Masking:
         self._sink.emit(self._masked(event))
 
     def _masked(self, event: Event) -> Event:
+        match event:
+            case MessageAdded():
+                return replace(event, message=self._message(event.message))
+            case ChildChanged():
+                return self._child(event)
+            case ContentKept():
+                return replace(event, text=self._content(event))
+            case CellStepped():
+                return self._step(event)
+            case _:
+                return self._text_of(event)
+
+    def _text_of(self, event: Event) -> Event:
+        """Mask an event with one text in it; others come back as they are."""
         text = self._redactor.text
         masked = event
         match event:
-            case MessageAdded():
-                masked = replace(event, message=self._message(event.message))
             case Compacted():
                 masked = replace(event, summary=text(event.summary))
             case CellStarted():
@@ -69,12 +81,6 @@ class Masking:
                 masked = replace(event, message=text(event.message))
             case SwarmNote():
                 masked = replace(event, text=text(event.text))
-            case ChildChanged():
-                masked = self._child(event)
-            case ContentKept():
-                masked = replace(event, text=self._content(event))
-            case CellStepped():
-                masked = self._step(event)
         return masked
 
     def _content(self, event: ContentKept) -> str:
