@@ -208,3 +208,27 @@ async def test_a_large_content_is_sent_once_and_whole_for_every_child():
     assert sizes[0] > 2000
     assert sizes[1] < 600
     assert len(contents.keys()) == MAX_KEPT
+
+
+TOLD_TO_STOP = """
+import os, signal, anyio
+from toolcell.app.distributed.engine import join, leave
+
+async def main():
+    with anyio.open_signal_receiver(signal.SIGTERM) as signals:
+        await join(None, 1)
+        os.kill(os.getpid(), signal.SIGTERM)
+        async for number in signals:
+            print("told", signal.Signals(number).name)
+            break
+        await leave()
+
+anyio.run(main)
+"""
+
+
+@pytest.mark.slow
+async def test_a_program_that_is_told_to_stop_shows_no_stack_of_rays():
+    with anyio.fail_after(50):
+        done = await anyio.run_process([sys.executable, "-c", TOLD_TO_STOP], check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"told SIGTERM\n", b"")

@@ -8,8 +8,9 @@ Above: `app.runtime`. Below: `calls.redaction`, `protocol.events`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from toolcell.calls.redaction import Redactor
 from toolcell.protocol.events import (
@@ -30,6 +31,19 @@ from toolcell.protocol.messages import Message, Reasoning
 from toolcell.protocol.sink import Sink, diagnostics_only
 
 MAX_KEPT: Final = 32
+
+
+TEXTS: Final[Mapping[type, tuple[str, ...]]] = {
+    CellEnded: ("error",),
+    CellStarted: ("code",),
+    ChildChanged: ("label", "phase", "error"),
+    Compacted: ("summary",),
+    Diagnostic: ("message",),
+    RunEnded: ("error",),
+    RunStarted: ("sender",),
+    SwarmNote: ("text",),
+}
+"""Fields that hold what a model, a program or a person wrote."""
 
 
 class Masking:
@@ -55,33 +69,14 @@ class Masking:
         match event:
             case MessageAdded():
                 return replace(event, message=self._message(event.message))
-            case ChildChanged():
-                return self._child(event)
             case ContentKept():
                 return replace(event, text=self._content(event))
             case CellStepped():
                 return self._step(event)
-            case _:
-                return self._text_of(event)
-
-    def _text_of(self, event: Event) -> Event:
-        """Mask an event with one text in it; others come back as they are."""
-        text = self._redactor.text
-        masked = event
-        match event:
-            case Compacted():
-                masked = replace(event, summary=text(event.summary))
-            case CellStarted():
-                masked = replace(event, code=text(event.code))
-            case RunStarted() if event.sender is not None:
-                masked = replace(event, sender=text(event.sender))
-            case RunEnded() | CellEnded() if event.error is not None:
-                masked = replace(event, error=text(event.error))
-            case Diagnostic():
-                masked = replace(event, message=text(event.message))
-            case SwarmNote():
-                masked = replace(event, text=text(event.text))
-        return masked
+        named = TEXTS.get(type(event), ())
+        given = {name: text for name in named if (text := getattr(event, name)) is not None}
+        masked: dict[str, Any] = {name: self._redactor.text(text) for name, text in given.items()}
+        return replace(event, **masked) if masked else event
 
     def _content(self, event: ContentKept) -> str:
         """Contents are large and come again and again."""
@@ -91,11 +86,6 @@ class Masking:
                 self._kept.pop(next(iter(self._kept)))
             masked = self._kept[event.key] = self._redactor.text(event.text)
         return masked
-
-    def _child(self, event: ChildChanged) -> ChildChanged:
-        """Its label, phase and error are what a program or its model wrote."""
-        label, phase, error = self._redactor.value([event.label, event.phase, event.error])
-        return replace(event, label=label, phase=phase, error=error)
 
     def _step(self, event: CellStepped) -> CellStepped:
         value = self._redactor.value

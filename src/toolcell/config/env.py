@@ -120,12 +120,14 @@ def shell_environment() -> dict[str, str]:
     return {name: os.environ[name] for name in _SHELL_VARIABLES if name in os.environ}
 
 
-def without_ray_reports() -> None:
-    """Keep Ray from sending usage reports, unless its own variable says otherwise.
+def quiet_ray() -> None:
+    """Keep Ray from sending usage reports and from SIGTERM, unless its own variables say otherwise.
 
-    Ray has no other switch; it reads the variable when it starts.
+    It takes a SIGTERM for a crash and prints the stack of the process that is told to stop. Ray has
+    no other switches; it reads the variables when it starts.
     """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_DISABLE_FAILURE_SIGNAL_HANDLER", "1")
 
 
 def home() -> Path:

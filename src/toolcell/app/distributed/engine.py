@@ -20,7 +20,7 @@ from typing import Any, Final
 from toolcell.app.distributed.messages import Lost, Packed, Piece, Report, Stopped
 from toolcell.app.distributed.worker import ChildWorker
 from toolcell.base.version import VERSION
-from toolcell.config.env import without_ray_reports
+from toolcell.config.env import quiet_ray
 from toolcell.errors import ConfigError, ToolcellError
 from toolcell.swarm.ports import ChildTask
 
@@ -72,7 +72,7 @@ def check_installed() -> None:
 def _ray() -> Any:
     """Return Ray, imported with the first use: that takes half a second."""
     first = "ray" not in sys.modules
-    without_ray_reports()
+    quiet_ray()
     import ray.cloudpickle  # noqa: PLC0415
 
     if first:  # a program that imported it has settled what it logs
