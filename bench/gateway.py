@@ -13,7 +13,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from pathlib import Path
 
 import anyio
 import httpx
@@ -21,8 +20,6 @@ import psutil
 
 TOKEN = "bench-token-0123456789"
 CALLS = 10
-MCP_TOOLS = 300
-DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "mcp_catalog.jsonl"
 
 
 def show(what, value, target=None, unit="ms", **more):
@@ -319,105 +316,9 @@ async def memory(quick):
     show(f"memory grown over the second half of {turns} turns", grown, 5, "%", rss_mb=end >> 20)
 
 
-async def request_sizes():
-    """The bytes of a first request with 300 MCP tools, and what they are."""
-    from toolcell.app.host import Host
-    from toolcell.app.runtime import Parts, Runtime
-    from toolcell.config.parse import parse_config
-    from toolcell.protocol.messages import Message, ModelRequest
-    from toolcell.providers.body import encode
-    from toolcell.providers.openai_body import chat_body
-    from toolcell.tools.content import ToolResult
-    from toolcell.tools.tool import Group, McpOrigin, SourcedTool, Tool
-
-    async def noop(arguments, context):
-        return ToolResult(details={})
-
-    def entries():
-        if DATA.exists():
-            with DATA.open() as lines:
-                for _, line in zip(range(MCP_TOOLS), lines, strict=False):
-                    yield json.loads(line)
-            return
-        for number in range(MCP_TOOLS):
-            properties = {
-                f"field_{n}": {"type": "string", "description": "A field."} for n in range(6)
-            }
-            yield {
-                "server": f"server{number % 10}",
-                "name": f"tool_{number}",
-                "description": f"Do thing {number} with the records of a remote service.",
-                "inputSchema": {"type": "object", "properties": properties},
-            }
-
-    class Source:
-        version = 1
-
-        def __init__(self):
-            self._tools = tuple(self.made())
-
-        def made(self):
-            seen = set()
-            for number, entry in enumerate(entries()):
-                server = str(entry.get("server") or "remote")
-                name = str(entry["name"])
-                if (server, name) in seen:
-                    name = f"{name}_{number}"
-                seen.add((server, name))
-                tool = Tool(
-                    name=name,
-                    description=str(entry.get("description") or ""),
-                    parameters=entry.get("inputSchema") or {"type": "object"},
-                    execute=noop,
-                )
-                yield SourcedTool(
-                    tool=tool,
-                    source="mcp",
-                    owner=server,
-                    group=Group.MCP,
-                    mcp=McpOrigin(server=server, tool=name),
-                )
-
-        def tools(self):
-            return self._tools
-
-        def unavailable(self):
-            return ()
-
-        async def start(self):
-            pass
-
-        async def aclose(self):
-            pass
-
-    sizes = {}
-    for enabled in (False, True):
-        tree = {"tools": {"codeMode": {"enabled": enabled, "executor": "quickjs"}}}
-        parts = Parts(sources=(Source(),), load_plugins=False)
-        runtime = Runtime(parse_config(tree), parts, Host())
-        await runtime.start()
-        plan = runtime.run(runtime.scope()).surface().plan
-        request = ModelRequest(
-            model="m", messages=(Message(role="user", text="hello"),), tools=plan.definitions
-        )
-        sizes[enabled] = len(encode(chat_body(request)))
-        if enabled:
-            of = {
-                tool.name: {
-                    "description": len(tool.description.encode()),
-                    "parameters": len(json.dumps(tool.parameters)),
-                }
-                for tool in plan.definitions
-            }
-        await runtime.aclose()
-    show(f"request with {MCP_TOOLS} MCP tools, direct", sizes[False], unit="bytes")
-    show(f"request with {MCP_TOOLS} MCP tools, code mode", sizes[True], 14_000, "bytes", of=of)
-
-
 async def main(quick):
     load = os.getloadavg()[0]
     print(json.dumps({"machine": {"cpus": os.cpu_count(), "load": load}}), flush=True)
-    await request_sizes()
     await latencies(quick)
     await crowd(quick)
     await memory(quick)

@@ -15,8 +15,9 @@ import contextlib
 import json
 import os
 import signal
+import sys
 
-from toolcell import CodeMode, Host, tool
+from toolcell import CodeMode, Host, ToolcellError, tool
 from toolcell.protocol.events import ChildChanged, Diagnostic, SwarmNote
 
 PROGRAM = """
@@ -169,4 +170,7 @@ if __name__ == "__main__":
     given = parser.parse_args()
     if given.kill and given.backend == "local":
         parser.error("--kill needs --backend ray: there is no worker to kill here")
-    asyncio.run(main(given.backend, kill=given.kill, retries=given.retries))
+    try:
+        asyncio.run(main(given.backend, kill=given.kill, retries=given.retries))
+    except ToolcellError as error:
+        sys.exit(str(error))
