@@ -185,3 +185,27 @@ async def test_readers_that_never_read_do_not_hold_up_the_end(tmp_path, caplog):
     assert [each.getMessage() for each in caplog.records if each.levelno >= logging.ERROR] == []
     for each in readers:
         each.close()
+
+
+async def test_a_request_of_two_lengths_is_refused_and_its_connection_closed(tmp_path):
+    """A proxy in front may go by the other length, and what it lets through then is smuggled in."""
+    smuggled = b"0\r\n\r\nGET /health HTTP/1.1\r\nhost: x\r\n\r\n"
+    head = (
+        f"POST /api/runs HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {TOKEN}\r\n"
+        f"content-length: {len(smuggled)}\r\ntransfer-encoding: chunked\r\n\r\n"
+    )
+
+    def answers(g):
+        with raw(g) as connection:
+            connection.settimeout(20)
+            connection.sendall(head.encode() + smuggled)
+            read = b""
+            while piece := connection.recv(4096):
+                read += piece
+            return read
+
+    async with gateway(config(tmp_path), []) as g:
+        read = await anyio.to_thread.run_sync(answers, g)
+    assert read.startswith(b"HTTP/1.1 400 ")
+    assert read.count(b"HTTP/1.1 ") == 1
+    assert b"Content-Length or Transfer-Encoding, not both" in read

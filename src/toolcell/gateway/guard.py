@@ -74,7 +74,15 @@ class Guard:
             self._ports.seen(_route(scope), scope["method"], status)
 
     def _refusal(self, scope: Scope) -> ApiError | None:
-        path = scope["path"]
+        path, headers = scope["path"], Headers(scope=scope)
+        if "transfer-encoding" in headers and "content-length" in headers:
+            # A proxy may see the end elsewhere, and take the rest for a request of its own.
+            return ApiError(
+                400,
+                "a request has Content-Length or Transfer-Encoding, not both",
+                "invalid_request",
+                headers={"connection": "close"},
+            )
         client = scope.get("client")
         wait = self._ports.rates.take(client[0] if client else "")
         if wait:
@@ -82,7 +90,7 @@ class Guard:
             error.headers = {"retry-after": str(int(wait) + 1)}
             return error
         tokenless = path in OPEN_PATHS or path.startswith(SIGNED_PATHS)
-        if not tokenless and not self._known(Headers(scope=scope)):
+        if not tokenless and not self._known(headers):
             return ApiError(
                 401,
                 "wrong or missing token; send the gateway's token as your API key",
