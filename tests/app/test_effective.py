@@ -128,3 +128,19 @@ async def test_runs_share_what_they_are_shown(mode):
     if mode is DIRECT:
         assert first.surface().plan is second.surface().plan
     await runtime.aclose()
+
+
+async def test_the_schemas_of_the_controls_are_made_once(monkeypatch):
+    schemas = []
+    prepared = surface_plan.provider_schema
+    monkeypatch.setattr(
+        surface_plan, "provider_schema", lambda given: schemas.append(given) or prepared(given)
+    )
+    surface_plan._control_schema.cache_clear()
+    runtime = made(Changing("a"), {"codeMode": {"enabled": True, "executor": "quickjs"}})
+    await runtime.start()
+    assert await shown(runtime) == ["exec", "wait"]
+    assert len(schemas) == 2
+    assert await shown(runtime) == ["exec", "wait"]
+    assert len(schemas) == 2
+    await runtime.aclose()

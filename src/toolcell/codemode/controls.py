@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any, Final, TypeAlias
 
 from toolcell.codemode.arguments import rewritten_by_hooks, shown_to_hooks
 from toolcell.codemode.description import CODE, CODE_TOOLS, RESTART_SAFE, RUN_ID, TITLE, WAIT
 from toolcell.codemode.results import Outcome, model_text
-from toolcell.config.code_mode import CodeModeOptions
+from toolcell.config.code_mode import CodeModeOptions, GuestApi
 from toolcell.tools.content import TextContent, ToolResult
 from toolcell.tools.tool import Tool, ToolContext, ToolKind
 
@@ -44,7 +45,7 @@ def make_controls(
         exec=Tool(
             name=EXEC_NAME,
             description=description,
-            parameters=exec_parameters(options),
+            parameters=exec_parameters(options.guest_api),
             execute=_body(run),
             label="Run code",
             kind=ToolKind.CONTROL,
@@ -68,13 +69,14 @@ WAIT_PARAMETERS: Final[Mapping[str, Any]] = {
 }
 
 
-def exec_parameters(options: CodeModeOptions) -> Mapping[str, Any]:
-    """Return the input schema of `exec`: flat, no unions (rule 3.1)."""
-    about = CODE if options.guest_api == "catalog" else CODE_TOOLS
+@cache
+def exec_parameters(guest_api: GuestApi) -> Mapping[str, Any]:
+    """Return the input schema of `exec`: flat, no unions (rule 3.1). The same one each time."""
+    about = CODE if guest_api == "catalog" else CODE_TOOLS
     code = {"type": "string", "description": about}
     restart_safe = {"type": "boolean", "description": RESTART_SAFE}
     properties: dict[str, Any]
-    if options.guest_api == "catalog":
+    if guest_api == "catalog":
         title = {"type": "string", "description": TITLE}
         properties = {"title": title, "code": code, "restartSafe": restart_safe}
     else:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from functools import lru_cache
+from typing import Any, Final, Literal
 
 from toolcell.catalog.names import catalog_order, provider_names
 from toolcell.errors import PayloadViolationError
@@ -19,6 +20,8 @@ from toolcell.tools.tool import SourcedTool, ToolKind
 
 CONTROL_NAMES: Final = ("exec", "wait")
 """What the model sees of code mode, in this order (rule 2.2)."""
+
+MAX_CONTROL_SCHEMAS: Final = 32
 
 _QUIET: Final = frozenset({"wait"})
 
@@ -191,11 +194,34 @@ def _named(tools: Sequence[SourcedTool]) -> tuple[tuple[VisibleTool, ...], tuple
     return visible, names.diagnostics
 
 
+class _Same:
+    """A schema by its identity, to be kept by."""
+
+    __slots__ = ("schema",)
+
+    def __init__(self, schema: Mapping[str, Any]) -> None:
+        self.schema = schema
+
+    def __hash__(self) -> int:
+        return id(self.schema)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other.schema is self.schema
+
+
+@lru_cache(maxsize=MAX_CONTROL_SCHEMAS)
+def _control_schema(same: _Same) -> Mapping[str, Any]:
+    """Controls are made anew for each run, but their schemas are not."""
+    return provider_schema(same.schema)
+
+
 def _visible(name: str, sourced: SourcedTool) -> VisibleTool:
+    given = sourced.tool.parameters
+    control = sourced.tool.kind is ToolKind.CONTROL
     definition = ToolDefinition(
         name=name,
         description=sourced.tool.description,
-        parameters=provider_schema(sourced.tool.parameters),
+        parameters=_control_schema(_Same(given)) if control else provider_schema(given),
     )
     return VisibleTool(
         name=name,
