@@ -73,9 +73,11 @@ class Masking:
                 return replace(event, text=self._content(event))
             case CellStepped():
                 return self._step(event)
-        named = TEXTS.get(type(event), ())
-        given = {name: text for name in named if (text := getattr(event, name)) is not None}
-        masked: dict[str, Any] = {name: self._redactor.text(text) for name, text in given.items()}
+        masked: dict[str, Any] = {}
+        for name in TEXTS.get(type(event), ()):
+            given = getattr(event, name)
+            if given is not None and (text := self._redactor.text(given)) != given:
+                masked[name] = text
         return replace(event, **masked) if masked else event
 
     def _content(self, event: ContentKept) -> str:
