@@ -6,6 +6,7 @@ import anyio
 import pytest
 
 from tests.pictures import png, text
+from tests.sources.core.web import page, serving
 from toolcell.app.conversation import Turn, converse
 from toolcell.app.host import Host
 from toolcell.app.runtime import Parts, Runtime
@@ -25,7 +26,9 @@ APIS = ["openai-chat", "openai-responses", "anthropic"]
 
 
 @asynccontextmanager
-async def models(tmp_path, first, second=(), *, sees="ab", apis=("openai-chat",) * 2, **tools):
+async def models(
+    tmp_path, first, second=(), *, sees="ab", apis=("openai-chat",) * 2, agents=None, **tools
+):
     """Two models, one the other's stand-in; `sees` names those that take images."""
     (tmp_path / "a.png").write_bytes(png())
     async with (
@@ -44,7 +47,10 @@ async def models(tmp_path, first, second=(), *, sees="ab", apis=("openai-chat",)
         config = parse_config(
             {
                 "models": {"providers": providers},
-                "agents": {"defaults": {"model": "a/m", "fallbacks": ["b/m"]}},
+                "agents": {
+                    "defaults": {"model": "a/m", "fallbacks": ["b/m"]},
+                    **(agents or {}),
+                },
                 "tools": tools,
             }
         )
@@ -53,8 +59,8 @@ async def models(tmp_path, first, second=(), *, sees="ab", apis=("openai-chat",)
         runtime = Runtime(config, parts, Host())
         await runtime.start()
 
-        async def ask(**options):
-            scope = runtime.scope(session_id="s1")
+        async def ask(agent="main", **options):
+            scope = runtime.scope(agent_id=agent, session_id=f"s-{agent}")
             with anyio.fail_after(30):
                 turn = Turn(scope=scope, prompt="go", **options)
                 return await converse(runtime, sessions, turn)
@@ -97,6 +103,94 @@ async def test_read_shows_an_image_to_a_model_that_calls_it_directly(tmp_path):
         tool, carrier = one.bodies[1]["messages"][-2:]
         assert tool["content"] == "[image/png, 2x1, 68 bytes]"
         assert carrier["content"][1]["image_url"]["url"].endswith(text(png()))
+
+
+WEB = {"images": True, "fetch": {"allow": ["127.0.0.1"]}}
+NO_ADDRESS = "image may not load addresses in this run: its tool policy does not allow web_fetch."
+
+
+def look_at(url):
+    return tool_call("image", {"url": url}, id="c1")
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        {"deny": ["group:web"]},
+        {"deny": ["WEB_*"]},
+        {"deny": ["openclaw:core:web_fetch"]},
+        {"allow": ["group:fs"]},
+        {"profile": "minimal", "alsoAllow": ["image"]},
+        {"sandbox": {"tools": {"deny": ["web_fetch"]}}},
+    ],
+)
+async def test_image_loads_no_address_where_policy_has_no_web_fetch(tmp_path, policy):
+    """rule 2.1: what policy takes away is not to be had by way of another tool; files still are."""
+    agents = {"entries": {"main": {"sandboxed": "sandbox" in policy}}}
+    async with serving() as web:
+        web.answers["/a"] = page(png(), "image/png")
+        calls = [look_at(f"{web.url}/a"), LOOK, "a cat"]
+        tools = {"web": WEB, **policy}
+        async with models(tmp_path, calls, agents=agents, **tools) as (ask, one, _, _runtime):
+            assert (await ask()).text == "a cat"
+        assert web.asked == []
+    refusal, seen = str(one.bodies[1]["messages"][-1]), str(one.bodies[2])
+    assert NO_ADDRESS in refusal
+    assert "or ask the operator to allow web_fetch (group:web)" in refusal
+    assert text(png()) in seen
+    (offered,) = [t["function"] for t in one.bodies[0]["tools"] if t["function"]["name"] == "image"]
+    said = offered["parameters"]["properties"]["url"]["description"]
+    assert said == "Not in this run: it may not load addresses."
+
+
+async def test_one_agent_loads_addresses_and_another_does_not(tmp_path):
+    """Policy is resolved for each run: nothing of one agent's tools is left with the next."""
+    agents = {"entries": {"other": {"tools": {"deny": ["group:web"]}}}}
+    async with serving() as web:
+        web.answers["/a"] = page(png(), "image/png")
+        calls = [look_at(f"{web.url}/a"), "a cat"] * 3
+        async with models(tmp_path, calls, agents=agents, web=WEB) as (ask, one, _, _runtime):
+            for agent in ("main", "other", "main"):
+                await ask(agent=agent)
+        assert len(web.asked) == 2
+    assert [NO_ADDRESS in str(one.bodies[n]) for n in (1, 3, 5)] == [False, True, False]
+    assert [text(png()) in str(one.bodies[n]) for n in (1, 3, 5)] == [True, False, True]
+
+
+@pytest.mark.parametrize(
+    ("rules", "loads"),
+    [
+        ([{"tool": "group:web", "decision": "deny", "reason": "no web"}], False),
+        ([{"tool": "web_fetch", "decision": "ask", "reason": "no web"}], False),
+        ([{"tool": "web_fetch", "decision": "deny", "arguments": {"url": "127"}}], False),
+        ([{"tool": "web_fetch", "decision": "deny", "arguments": {"url": "elsewhere"}}], True),
+        (
+            [
+                {"tool": "image", "decision": "allow"},
+                {"tool": "web_fetch", "decision": "deny", "reason": "no web"},
+            ],
+            False,
+        ),
+        (
+            [
+                {"tool": "web_fetch", "decision": "allow"},
+                {"tool": "image", "decision": "deny", "arguments": {"url": "127"}},
+            ],
+            False,
+        ),
+    ],
+)
+async def test_approval_rules_about_web_fetch_count_for_an_address_of_image(tmp_path, rules, loads):
+    """PO-07: of the rule about `image` and the one about `web_fetch`, the stricter one decides."""
+    async with serving() as web:
+        web.answers["/a"] = page(png(), "image/png")
+        calls = [look_at(f"{web.url}/a"), LOOK, "a cat"]
+        tools = {"web": WEB, "approvals": {"rules": rules}}
+        async with models(tmp_path, calls, **tools) as (ask, one, _, _runtime):
+            await ask()
+        assert len(web.asked) == (1 if loads else 0)
+    assert ("was blocked before execution" in str(one.bodies[1])) is not loads
+    assert text(png()) in str(one.bodies[2])
 
 
 async def test_programs_never_have_it(tmp_path):
@@ -150,7 +244,7 @@ async def test_a_fallback_that_sees_sees(tmp_path):
 async def test_the_record_of_the_call_has_no_bytes(tmp_path):
     async with models(tmp_path, [LOOK, "a cat"]) as (ask, _, _two, runtime):
         await ask()
-        (node,) = await runtime.core_ports.sessions.tree("s1")
+        (node,) = await runtime.core_ports.sessions.tree("s-main")
         assert node.result["mimeType"] == "image/png"
         assert text(png()) not in str(node)
 

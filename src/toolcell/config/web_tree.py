@@ -47,8 +47,8 @@ class WebSettings(Settings):
     search: WebSearchSettings | None = None
     """Who searches; `web_search` gives an error result when absent."""
     images: bool = False
-    """Lets `image` load http and https addresses as well, as `web_fetch` does. Policy on
-    `group:web` does not reach it."""
+    """Lets `image` load http and https addresses as well, as `web_fetch` does, in runs whose
+    policy allows `web_fetch`."""
 
 
 class ChannelReceiveSettings(Settings):

@@ -17,12 +17,14 @@ from toolcell.errors import ConfigError
 from toolcell.policy.globs import Globs
 from toolcell.policy.rules import Selector
 from toolcell.protocol.scope import RunScope
-from toolcell.tools.tool import SourcedTool, ToolKind
+from toolcell.tools.tool import SourcedTool, ToolKind, borrowed
 
 Decision = Literal["ask", "allow", "deny"]
 
 MAX_MATCHED_CHARS: Final = 1 << 16
 """A longer argument is not searched: it counts as a match for `ask` and `deny`, not for `allow`."""
+
+_STRICTNESS: Final[Mapping[Decision, int]] = MappingProxyType({"allow": 0, "ask": 1, "deny": 2})
 
 _NO_ARGUMENTS: Final[Mapping[str, str]] = MappingProxyType({})
 
@@ -109,10 +111,22 @@ class ApprovalRules:
         """Return the rule that decides about a call.
 
         Control tools match no rule: a rule about the shell's `exec` never reaches the code cell's
-        (PO-06).
+        (PO-06). A call that does the work of another tool is that tool's call as well: of the two
+        rules the stricter one decides.
         """
         if sourced.tool.kind is ToolKind.CONTROL:
             return None
+        own = self._first(sourced, arguments, scope)
+        borrows, other = sourced.tool.borrows, borrowed(sourced)
+        if borrows is None or other is None or not borrows.used(arguments):
+            return own
+        lent = self._first(other, arguments, scope)
+        found = [rule for rule in (own, lent) if rule is not None]
+        return max(found, key=lambda rule: _STRICTNESS[rule.decision], default=None)
+
+    def _first(
+        self, sourced: SourcedTool, arguments: Mapping[str, Any], scope: RunScope
+    ) -> ApprovalRule | None:
         for rule in self.rules:
             if rule.matches(sourced, arguments, scope):
                 return rule

@@ -7,7 +7,7 @@ Above: sources make them, catalog and policy read them, the gate runs them. Belo
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Literal, TypeAlias
 
@@ -64,6 +64,23 @@ the abort signal: a body that is cancelled must clean up and let the cancellatio
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Borrowed:
+    """What a tool can do only where another core tool is allowed: a part of it, not all of it.
+
+    Attributes:
+        tool: The name of the core tool whose work the part is, such as `web_fetch`.
+        used: Whether a call with these arguments does that work; approval rules about the other
+            tool then decide about the call as well.
+        without: What stands in the tool's place in runs that may not have the other one. It has
+            the same name.
+    """
+
+    tool: str
+    used: Callable[[Mapping[str, Any]], bool]
+    without: Tool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Tool:
     """One tool. Frozen: to change it, publish another.
 
@@ -79,6 +96,7 @@ class Tool:
         replay_safe: May run again after a restart without harm (rule 3.13).
         kind: Its part.
         needs_vision: Its results are images: offered only to models that take them.
+        borrows: The part of it that stands under another tool's policy; None when it has none.
     """
 
     name: str
@@ -92,6 +110,7 @@ class Tool:
     replay_safe: bool = False
     kind: ToolKind = ToolKind.ORDINARY
     needs_vision: bool = False
+    borrows: Borrowed | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,3 +156,9 @@ class SourcedTool:
 def core_tool(tool: Tool) -> SourcedTool:
     """Return `tool` as trusted local code: `openclaw:core:<name>`."""
     return SourcedTool(tool=tool, source="openclaw", owner="core", group=Group.CORE)
+
+
+def borrowed(sourced: SourcedTool) -> SourcedTool | None:
+    """Return a stand-in for the tool that `sourced` borrows from, to ask rules about; else None."""
+    borrows = sourced.tool.borrows
+    return None if borrows is None else core_tool(replace(borrows.without, name=borrows.tool))

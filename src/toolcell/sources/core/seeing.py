@@ -1,6 +1,7 @@
 """Owns the `image` tool: a picture of the workspace, or of the web, for a model that sees.
 
-It is direct-only (rule 2.2): a picture cannot cross the JSON bridge to a program.
+It is direct-only (rule 2.2): a picture cannot cross the JSON bridge to a program. An address is
+`web_fetch`'s to load: where policy does not allow that tool, `image` has files only.
 
 Above: `sources.core.toolset`. Below: `workspace`, `http_types`, `base.images`. Refuses to know:
 what a picture shows; which addresses may be reached.
@@ -9,25 +10,30 @@ what a picture shows; which addresses may be reached.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import Annotated, Any, Final
 
 from pydantic import Field
 
 from toolcell.base.images import MAX_IMAGE_BYTES, base64_text, picture_for_model
+from toolcell.errors import CallError
 from toolcell.plugin_sdk.builder import build_tool
 from toolcell.sources.core.contracts import INTEGER, STRING, closed
 from toolcell.sources.core.http_types import Http, HttpRequest
 from toolcell.sources.core.work import Absent, Arguments, Stop, Text, failed, in_thread, refused
 from toolcell.sources.core.workspace import WorkspaceRoots
 from toolcell.tools.content import ImageContent, TextContent, ToolResult
-from toolcell.tools.tool import Tool
+from toolcell.tools.tool import Borrowed, Tool
 
 OUTPUT: Final[Mapping[str, Any]] = closed(
     {"from": STRING, "mimeType": STRING, "width": INTEGER, "height": INTEGER, "size": INTEGER}
 )
 _ACCEPT: Final = "image/png,image/jpeg,image/gif,image/webp"
+_NO_ADDRESS: Final = (
+    "image may not load addresses in this run: its tool policy does not allow web_fetch. Give the"
+    " path of a file in the workspace instead, or ask the operator to allow web_fetch (group:web)."
+)
 
 
 class ImageArguments(Arguments):
@@ -50,6 +56,14 @@ class WebImageArguments(Arguments):
     ] = None
 
 
+class RefusedImageArguments(WebImageArguments):
+    """Arguments of `image` in a run whose policy keeps it from addresses."""
+
+    url: Annotated[
+        str | Absent, Field(min_length=1, description="Not in this run: it may not load addresses.")
+    ] = None
+
+
 def image_tool(workspace: WorkspaceRoots, http: Http | None = None, seconds: float = 20.0) -> Tool:
     """Return the `image` tool.
 
@@ -62,24 +76,55 @@ def image_tool(workspace: WorkspaceRoots, http: Http | None = None, seconds: flo
     async def from_file(arguments: ImageArguments) -> ToolResult:
         return await in_thread(lambda stop: _file(workspace, arguments.path, stop))
 
-    async def from_either(arguments: WebImageArguments) -> ToolResult:
+    if http is None:
+        return _made(ImageArguments, from_file, replay_safe=True)
+
+    async def from_address(url: str) -> ToolResult:
+        return await _address(http, url, seconds)
+
+    async def no_address(_url: str) -> ToolResult:
+        raise CallError(_NO_ADDRESS, code="blocked", effect="none")
+
+    async def from_either(
+        arguments: WebImageArguments, load: Callable[[str], Awaitable[ToolResult]]
+    ) -> ToolResult:
         path, url = arguments.path, arguments.url
-        if (path is None) == (url is None) or http is None:
+        if (path is None) == (url is None):
             raise refused("image takes either path or url.")
         if path is not None:
             return await in_thread(lambda stop: _file(workspace, path, stop))
-        return await _address(http, url or "", seconds)
+        return await load(url or "")
 
+    files_only = _made(
+        RefusedImageArguments, lambda given: from_either(given, no_address), replay_safe=True
+    )
+    # What an address gives may have changed, and asking it again is an effect.
+    whole = _made(
+        WebImageArguments, lambda given: from_either(given, from_address), replay_safe=False
+    )
+    lent = Borrowed(tool="web_fetch", used=_has_address, without=files_only)
+    return replace(whole, borrows=lent)
+
+
+def _has_address(arguments: Mapping[str, Any]) -> bool:
+    return arguments.get("url") is not None
+
+
+def _made(
+    parameters: type[Arguments],
+    execute: Callable[[Any], Awaitable[ToolResult]],
+    *,
+    replay_safe: bool,
+) -> Tool:
     made = build_tool(
         name="image",
         label="Look at image",
         description="Look at an image: it is shown to you with the result.",
-        parameters=ImageArguments if http is None else WebImageArguments,
+        parameters=parameters,
         output_schema=OUTPUT,
-        execute=from_file if http is None else from_either,
+        execute=execute,
         catalog_mode="direct-only",
-        # What an address gives may have changed, and asking it again is an effect.
-        replay_safe=http is None,
+        replay_safe=replay_safe,
     )
     return replace(made, needs_vision=True)
 
