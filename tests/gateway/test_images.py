@@ -52,6 +52,42 @@ async def test_an_image_of_a_responses_input_reaches_a_model_that_sees(tmp_path)
         assert g.sent()["messages"][0]["content"] == asked, "the session keeps it"
 
 
+async def test_images_of_a_run_reach_a_model_that_sees_and_are_kept(tmp_path):
+    """`POST /api/runs` takes what the wires take; the next run of the session has them too."""
+    two = [url(), url(png(3, 3), kind="image/jpeg")]
+    async with gateway(config(tmp_path, models=SEES), ["a cat", "two"]) as g:
+        body = {"prompt": "what?", "images": two, "session": "s1"}
+        run = (await g.post("/api/runs", body)).json()
+        done = (await g.get(f"/api/runs/{run['id']}", params={"wait": 20})).json()
+        assert (done["status"], done["text"]) == ("completed", "a cat")
+        asked = [
+            words("what?"),
+            {"type": "image_url", "image_url": {"url": url()}},
+            {"type": "image_url", "image_url": {"url": url(png(3, 3))}},
+        ]
+        assert g.sent()["messages"][0]["content"] == asked
+        again = (await g.post("/api/runs", {"prompt": "how many?", "session": "s1"})).json()
+        await g.get(f"/api/runs/{again['id']}", params={"wait": 20})
+        assert g.sent()["messages"][0]["content"] == asked
+        kept = (await g.get("/api/sessions/s1/messages")).json()["messages"]
+        assert [each["mimeType"] for each in kept[0]["images"]] == ["image/png"] * 2
+
+
+async def test_a_run_of_a_model_that_does_not_see_reads_that_there_is_an_image(tmp_path):
+    async with gateway(config(tmp_path), ["no"]) as g:
+        run = (await g.post(*run_of(url()))).json()
+        await g.get(f"/api/runs/{run['id']}", params={"wait": 20})
+        assert NOTE in str(g.sent()["messages"][0]["content"])
+
+
+async def test_the_document_tells_of_the_images_of_a_run(tmp_path):
+    async with gateway(config(tmp_path), []) as g:
+        document = (await g.get("/api/openapi.json")).json()
+    said = document["components"]["schemas"]["RunBody"]["properties"]["images"]
+    assert said["maxItems"] == MAX_IMAGES
+    assert "data URLs" in said["description"]
+
+
 async def test_images_before_the_last_message_are_part_of_the_conversation(tmp_path):
     async with gateway(config(tmp_path, models=SEES), ["yes"]) as g:
         talk = [
@@ -149,6 +185,10 @@ def image(address):
     return {"type": "image_url", "image_url": {"url": address}}
 
 
+def run_of(*images):
+    return "/api/runs", {"prompt": "what?", "images": list(images)}
+
+
 WHERE = "messages[0].content[0]"
 
 
@@ -174,6 +214,20 @@ WHERE = "messages[0].content[0]"
             "input[0].content[0].image_url",
             "are not loaded",
         ),
+        (run_of("https://example.com/a.png"), "images[0]", "are not loaded"),
+        (run_of(text(png())), "images[0]", "send the image itself, as a data URL"),
+        (run_of(""), "images[0]", "are not loaded"),
+        (run_of("data:image/png,abc"), "images[0]", "must be base64"),
+        (run_of("data:image/png;base64,!!!!"), "images[0]", "is no base64"),
+        (run_of(url(), "data:image/png;base64,QUI"), "images[1]", "is no base64"),
+        (run_of(url(b"%PDF-1.7")), "images[0]", "no PNG, JPEG, GIF or WebP"),
+        (run_of(url(png()[:40])), "images[0]", "a broken image/png"),
+        (run_of(url(png(9000, 1))), "images[0]", "at most 8000"),
+        (run_of(url(bytes(4 << 20))), "images[0]", "at most 3932160"),
+        (run_of(*[url()] * (MAX_IMAGES + 1)), f"images[{MAX_IMAGES}]", "has at most 20 images"),
+        (run_of({"url": url()}), "images[0]", "valid string"),
+        (("/api/runs", {"prompt": "what?", "images": url()}), "images", "valid list"),
+        (("/api/runs", {"images": [url()]}), "prompt", "Field required"),
     ],
 )
 async def test_an_image_that_cannot_be_taken_is_refused_by_name(tmp_path, request_, param, says):
@@ -201,6 +255,8 @@ async def test_images_are_bounded_in_number_and_with_the_body(tmp_path):
     async with gateway(config(tmp_path, models=SEES, gateway=few), ["no"]) as g:
         many = await g.post(*chat_of([PICTURE] * (MAX_IMAGES + 1)))
         large = await g.post(*chat_of([image(url(png(extra=bytes(20_000))))]))
+        for_a_run = await g.post(*run_of(url(png(extra=bytes(20_000)))))
+    assert for_a_run.status_code == 413
     assert many.json()["error"]["param"] == f"messages[0].content[{MAX_IMAGES}]"
     assert large.status_code == 413
 

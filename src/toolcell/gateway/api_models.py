@@ -10,6 +10,7 @@ from typing import Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
+from toolcell.agent.seeing import MAX_IMAGES
 from toolcell.gateway.bodies import SESSION_PATTERN
 from toolcell.gateway.live import LiveRun
 from toolcell.sources.core.conversations import MAX_MESSAGE_CHARS, MAX_WAIT_MS
@@ -30,6 +31,13 @@ class RunBody(ApiBody):
 
     prompt: str = Field(min_length=1)
     """What the user says."""
+    images: list[str] | None = Field(
+        default=None,
+        description="Images that the user shows behind the prompt, as data URLs of base64.",
+        # Counted where they are read, as on the other wires, so that the error is the same.
+        json_schema_extra={"maxItems": MAX_IMAGES},
+    )
+    """What the user shows, as data URLs."""
     agent: str | None = Field(default=None, max_length=256)
     """The agent; `main` when absent."""
     session: str | None = Field(default=None, pattern=f"^{SESSION_PATTERN}$")

@@ -19,6 +19,7 @@ from toolcell.errors import SessionError
 from toolcell.gateway.agents import agent_ids, agent_of
 from toolcell.gateway.api_models import ApprovalBody, RunBody, run_shown
 from toolcell.gateway.bodies import json_answer, query_number, read_model, session_id
+from toolcell.gateway.content_parts import images_of
 from toolcell.gateway.event_feed import EventFeed, feed_of
 from toolcell.gateway.faults import api_error, invalid, not_found
 from toolcell.gateway.live import LiveRun
@@ -48,7 +49,13 @@ class RunRoutes:
             session_id=session, agent_id=agent, channel="http", sender=body.sender
         )
         history = () if session is None else None
-        turn = Turn(scope=scope, prompt=body.prompt, model=body.model, history=history)
+        turn = Turn(
+            scope=scope,
+            prompt=body.prompt,
+            model=body.model,
+            history=history,
+            images=images_of(body.images or (), param="images", at=len(body.prompt)),
+        )
         live = await self._service.runs.start(turn, listening=False)
         where = {"location": f"/api/runs/{live.run_id}"}
         return json_answer(self._shown(live), 202, where)

@@ -1,15 +1,15 @@
-"""Owns reading the content of a message of either wire: its text, and images where they may be.
+"""Owns reading the content of a message: of either wire its text, and images where they may be.
 
 Images come as data URLs. Addresses are not loaded: a request would make the gateway reach into the
 network on behalf of whoever sent it.
 
-Above: `chat_request`, `responses_request`. Below: `base.images`, `faults`, `protocol.messages`.
+Above: `chat_request`, `responses_request`, `api_routes`. Below: `base.images`, `faults`.
 Refuses to know: runs, HTTP, which wire it is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from toolcell.agent.seeing import MAX_IMAGES
@@ -40,6 +40,20 @@ def content_of(content: object, *, param: str) -> tuple[str, tuple[ImagePart, ..
     return _read(content, param, seeing=True)
 
 
+def images_of(urls: Sequence[str], *, param: str, at: int) -> tuple[ImagePart, ...]:
+    """Return the images of a message whose text ends at `at`.
+
+    Raises:
+        ApiError: 400: there are too many, or one that no model can be sent.
+    """
+    images: list[ImagePart] = []
+    for index, url in enumerate(urls):
+        where = f"{param}[{index}]"
+        _check_room(images, where)
+        images.append(ImagePart(*_loaded(url, where), at))
+    return tuple(images)
+
+
 def _read(content: object, param: str, *, seeing: bool) -> tuple[str, tuple[ImagePart, ...]]:
     if content is None:
         return "", ()
@@ -59,11 +73,15 @@ def _read(content: object, param: str, *, seeing: bool) -> tuple[str, tuple[Imag
         if not seeing:
             message = "images are taken from users and tools only; send text here"
             raise invalid(message, param=where, code="unsupported_parameter")
-        if len(images) == MAX_IMAGES:
-            message = f"one message has at most {MAX_IMAGES} images"
-            raise invalid(message, param=where)
+        _check_room(images, where)
         images.append(_image(part, where, len(text)))
     return text, tuple(images)
+
+
+def _check_room(images: Sequence[ImagePart], where: str) -> None:
+    if len(images) == MAX_IMAGES:
+        message = f"one message has at most {MAX_IMAGES} images"
+        raise invalid(message, param=where)
 
 
 def _is(part: Mapping[str, Any], kinds: frozenset[str]) -> bool:
