@@ -24,6 +24,7 @@ _HOMES = {
         "Proceed",
         "ReplaceDetails",
     ),
+    "tools.by_input": ("output_by_input",),
     "tools.content": ("ToolResult",),
     "tools.decorator": ("tool",),
     "tools.tool": ("Tool", "ToolContext"),

@@ -20,6 +20,7 @@ from toolcell.protocol.hooks import Block as Block
 from toolcell.protocol.hooks import Hooks as Hooks
 from toolcell.protocol.hooks import Proceed as Proceed
 from toolcell.protocol.hooks import ReplaceDetails as ReplaceDetails
+from toolcell.tools.by_input import output_by_input as output_by_input
 from toolcell.tools.content import ToolResult as ToolResult
 from toolcell.tools.decorator import tool as tool
 from toolcell.tools.tool import Tool as Tool

@@ -9,10 +9,13 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
+from toolcell.base.jsontext import dumps
 from toolcell.calls.invocation import Invocation
 from toolcell.errors import CallError, SchemaError
+from toolcell.schema.discriminator import Branch, discriminator_of
 from toolcell.schema.validation import (
     Validator,
     Violation,
@@ -24,6 +27,20 @@ from toolcell.schema.violations import describe_kind
 from toolcell.tools.content import MISSING
 
 MAX_BROKEN: Final = 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputContract:
+    """What the details of one call are held to.
+
+    Attributes:
+        validator: Checks the whole `outputSchema`.
+        branches: The branches that the input selects, with whose input it is (BEHAVIOURS 292):
+            the caller's, as it was promised that one, and the executed one where a hook changed it.
+    """
+
+    validator: Validator
+    branches: tuple[tuple[str, Branch], ...] = ()
 
 
 class Contracts:
@@ -53,11 +70,18 @@ class Contracts:
         if violations:
             raise _input_error(invocation, violations)
 
-    def output(self, invocation: Invocation) -> Validator | None:
+    def output(
+        self, invocation: Invocation, asked: Any, arguments: Mapping[str, Any]
+    ) -> OutputContract | None:
         """Return what checks the tool's details; None without a trusted `outputSchema`.
 
+        Args:
+            invocation: The call.
+            asked: The arguments as the caller gave them.
+            arguments: The arguments as the hooks left them, which the tool runs with.
+
         Raises:
-            CallError: `invalid_contract` (BEHAVIOURS 283).
+            CallError: `invalid_contract` (BEHAVIOURS 283, 292).
         """
         schema = invocation.sourced.tool.output_schema
         if schema is None or not invocation.sourced.trusted:
@@ -65,7 +89,18 @@ class Contracts:
         validator = self._validator(schema)
         if validator is None:
             raise _invalid_contract(invocation, "outputSchema")
-        return validator
+        try:
+            found = discriminator_of(schema, invocation.sourced.tool.parameters)
+        except SchemaError as error:
+            raise _invalid_contract(invocation, "outputSchema", error.message) from None
+        if found is None:
+            return OutputContract(validator=validator)
+        named = (
+            ("the caller's", found.selected(asked)),
+            ("the executed", found.selected(arguments)),
+        )
+        selected = {id(branch): (whose, branch) for whose, branch in reversed(named) if branch}
+        return OutputContract(validator=validator, branches=tuple(reversed(selected.values())))
 
     def _validator(self, schema: Mapping[str, Any]) -> Validator | None:
         if self._broken and self._broken.get(id(schema)) is schema:
@@ -79,7 +114,7 @@ class Contracts:
             return None
 
 
-def check_output(invocation: Invocation, validator: Validator, details: Any) -> None:
+def check_output(invocation: Invocation, contract: OutputContract, details: Any) -> None:
     """Check details as the hooks left them. The value is never printed (BEHAVIOURS 284).
 
     Raises:
@@ -87,7 +122,12 @@ def check_output(invocation: Invocation, validator: Validator, details: Any) -> 
     """
     if details is MISSING:
         raise _output_error(invocation, ["details are missing"])
-    violations = validator.errors(details)
+    for whose, branch in contract.branches:
+        violations = branch.validator.errors(details)
+        if violations:
+            lines = violation_lines(violations, show_value=False)
+            raise _output_error(invocation, lines, which=_which(whose, branch))
+    violations = [] if contract.branches else contract.validator.errors(details)
     if violations:
         raise _output_error(invocation, violation_lines(violations, show_value=False))
 
@@ -127,19 +167,24 @@ def _expected(invocation: Invocation) -> str:
     return f" Expected input: {hint}." if hint and invocation.sourced.trusted else ""
 
 
-def _output_error(invocation: Invocation, lines: Sequence[str]) -> CallError:
+def _which(whose: str, branch: Branch) -> str:
+    return f" With {whose} {branch.input_property} {dumps(branch.value)} it is {branch.pointer}."
+
+
+def _output_error(invocation: Invocation, lines: Sequence[str], *, which: str = "") -> CallError:
     text = "\n".join(f"- {line}" for line in lines)
     return CallError(
         f'Tool "{invocation.subject}" returned details that do not match its declared '
-        "outputSchema. It has run: check the state it left before you call it again.\n" + text,
+        f"outputSchema.{which} It has run: check the state it left before you call it again.\n"
+        + text,
         code="output_contract",
         effect="unknown",
     )
 
 
-def _invalid_contract(invocation: Invocation, what: str) -> CallError:
+def _invalid_contract(invocation: Invocation, what: str, why: str = "") -> CallError:
     return CallError(
-        f'Tool "{invocation.subject}" has an invalid {what}.',
+        f'Tool "{invocation.subject}" has an invalid {what}{": " + why if why else ""}.',
         code="invalid_contract",
         effect="none",
     )

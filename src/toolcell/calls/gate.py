@@ -22,7 +22,7 @@ from toolcell.base.clock import SYSTEM_CLOCK, Clock
 from toolcell.base.jsontext import dumps
 from toolcell.base.raised import text_of_error
 from toolcell.calls.approvals import ApprovalDesk
-from toolcell.calls.contracts import Contracts, check_object, check_output
+from toolcell.calls.contracts import Contracts, OutputContract, check_object, check_output
 from toolcell.calls.hooks import NO_HOOKS, HookRunner, hook_view
 from toolcell.calls.invocation import Invocation
 from toolcell.calls.passage import Passage
@@ -35,7 +35,6 @@ from toolcell.policy.approvals import ApprovalRules
 from toolcell.protocol.approvals import Approver, NoApprover
 from toolcell.protocol.hooks import Hooks
 from toolcell.protocol.sink import NullSink, Sink
-from toolcell.schema.validation import Validator
 from toolcell.tools.content import MISSING, TextContent, ToolResult
 
 MAX_IDLE_RUNS: Final = 4096
@@ -132,7 +131,7 @@ class Gate:
     async def _passed(self, passage: Passage, run: _Run) -> ToolResult:
         """Take a call through every step; the record is ended here only when it completes."""
         invocation = passage.invocation
-        validator = await self._prepared(passage)
+        contract = await self._prepared(passage)
         if invocation.control:
             result = await passage.run_body()
         else:
@@ -143,21 +142,22 @@ class Gate:
         await passage.pace.step(shielded=True)
         if self._hooks.has_after:
             result = await self._after(passage, result)
-        if validator is not None:
-            result = _checked(invocation, validator, result)
+        if contract is not None:
+            result = _checked(invocation, contract, result)
             await passage.pace.step(shielded=True)
         passage.authorise()
         self._completed(passage, result)
         await passage.pace.step(shielded=True)
         return result
 
-    async def _prepared(self, passage: Passage) -> Validator | None:
+    async def _prepared(self, passage: Passage) -> OutputContract | None:
         """Do all that comes before the body; return what checks its details."""
         invocation = passage.invocation
         passage.authorise()
         passage.take_arguments()
         await passage.pace.step()
         check_object(invocation)
+        asked = passage.arguments
         asks: tuple[str, ...] = ()
         if self._hooks.has_before:
             verdict = await self._hooks.before(invocation, passage.arguments)
@@ -166,17 +166,17 @@ class Gate:
         elif self._hooks.has_after:
             passage.view = hook_view(invocation, detached(passage.arguments))
         if invocation.control:
-            validator, reasons = None, asks
+            contract, reasons = None, asks
         else:
             self._contracts.check_input(invocation, passage.arguments)
-            validator = self._contracts.output(invocation)
+            contract = self._contracts.output(invocation, asked, passage.arguments)
             reasons = self._desk.reasons(invocation, passage.arguments, asks)
             await passage.pace.step()
         passage.begin()
         await passage.pace.step()
         if reasons:
             await self._desk.ask(invocation, passage.arguments, reasons)
-        return validator
+        return contract
 
     async def _after(self, passage: Passage, result: ToolResult) -> ToolResult:
         """Show the `after` hooks a result; replaced details replace what a model reads too."""
@@ -240,12 +240,12 @@ def _alone(invocation: Invocation) -> bool:
     return invocation.sourced.tool.execution_mode == "sequential"
 
 
-def _checked(invocation: Invocation, validator: Validator, result: ToolResult) -> ToolResult:
+def _checked(invocation: Invocation, contract: OutputContract, result: ToolResult) -> ToolResult:
     """Hold a result to its output contract; a bare failure becomes an error instead.
 
     A program that was promised a type never gets an error envelope in its place.
     """
     if result.is_error and result.details is MISSING:
         raise CallError(error_text(result), code="tool_error", untrusted=result.untrusted)
-    check_output(invocation, validator, result.details)
+    check_output(invocation, contract, result.details)
     return result

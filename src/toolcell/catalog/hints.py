@@ -10,41 +10,27 @@ from functools import lru_cache
 from typing import Any, Final
 
 from toolcell.schema import hints
+from toolcell.schema.plain import SameObject
 
 UNKNOWN: Final = "unknown"
 _REMEMBERED: Final = 20_000
 
 
-class _SameObject:
-    """A hashable stand-in for a schema: equal only to stand-ins of the very same object."""
-
-    __slots__ = ("schema",)
-
-    def __init__(self, schema: Mapping[str, Any]) -> None:
-        self.schema = schema
-
-    def __hash__(self) -> int:
-        return id(self.schema)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _SameObject) and other.schema is self.schema
-
-
 def input_hint(schema: Mapping[str, Any]) -> str:
     """Return the compact input hint of a trusted schema (rule 4.3)."""
-    return _input(_SameObject(schema))
+    return _input(SameObject(schema))
 
 
 def output_hint(schema: Mapping[str, Any] | None) -> str | None:
     """Return the complete compact output hint of a trusted schema, or None (rule 7.2)."""
-    return None if schema is None else _output(_SameObject(schema))
+    return None if schema is None else _output(SameObject(schema))
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def _input(same: _SameObject) -> str:
+def _input(same: SameObject) -> str:
     return hints.input_hint(same.schema)
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def _output(same: _SameObject) -> str | None:
+def _output(same: SameObject) -> str | None:
     return hints.output_hint(same.schema)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-from toolcell.schema.comments import doc_comment, param_tags
+from toolcell.schema.comments import doc_comment, one_line, param_tags
 from toolcell.schema.kinds import OBJECT
 from toolcell.schema.model import UNKNOWN, Object, Type, Union
 from toolcell.schema.plain import as_object
@@ -61,6 +61,7 @@ class FunctionSpec:
         input_schema: JSON Schema of its one object argument.
         output: The type it promises, as TypeScript.
         parameters: The text between its brackets, instead of one made from `input_schema`.
+        notes: Further lines of its doc comment, of any origin.
     """
 
     name: str
@@ -68,6 +69,7 @@ class FunctionSpec:
     input_schema: Any = None
     output: str = "unknown"
     parameters: str | None = None
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,23 +105,27 @@ def function_declaration(
     input_schema: Any,
     *,
     output: str,
-    indent: int = 0,
     style: Style = TOOL_STYLE,
+    notes: Sequence[str] = (),
 ) -> str:
     """Return `function name(input: {…}): Promise<output>;` with its doc comment.
 
     A name that is a reserved word gives a function of another name and an `export { … as name }`.
-    Without an indent it is meant for the top level of a file and starts with `declare`.
+    It is meant for the top level of a file and starts with `declare`.
 
     Raises:
         ValueError: `name` is no identifier.
     """
     spec = FunctionSpec(
-        name=name, description=description, input_schema=input_schema, output=output
+        name=name,
+        description=description,
+        input_schema=input_schema,
+        output=output,
+        notes=tuple(notes),
     )
     local, alias = local_name(name, frozenset())
-    text = _function(spec, local, indent, style)
-    return text + f"\n{STEP * indent}{alias}" if alias else text
+    text = _function(spec, local, 0, style)
+    return text + f"\n{alias}" if alias else text
 
 
 def namespace_declaration(
@@ -206,6 +212,7 @@ def _function(
         properties = _properties(spec.input_schema)
         shown = [n for n in _names(kind) if n in properties]
         tags = param_tags(shown, properties, _needed(kind)) if depth > 1 else []
+        tags = [*map(one_line, spec.notes), *tags] if depth > 1 else tags
         mark = ":" if _must_be_given(kind) else "?:"
         signature = f"{head}input{mark} {print_type(kind, indent)}{tail}"
         text = doc_comment(spec.description, tags, prefix) + signature

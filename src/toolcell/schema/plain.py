@@ -23,6 +23,21 @@ MAX_NODES = 100_000
 _SURROGATES = dict.fromkeys(range(0xD800, 0xE000), "\ufffd")
 
 
+class SameObject:
+    """A hashable stand-in for a schema: equal only to stand-ins of the very same object."""
+
+    __slots__ = ("schema",)
+
+    def __init__(self, schema: Any) -> None:
+        self.schema = schema
+
+    def __hash__(self) -> int:
+        return id(self.schema)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SameObject) and other.schema is self.schema
+
+
 def as_object(value: Any) -> dict[Any, Any] | None:
     """Return `value` as a plain dict, or None when it is no mapping or refuses to be read."""
     if type(value) is dict:

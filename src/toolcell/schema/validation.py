@@ -25,7 +25,7 @@ from toolcell.schema.guard import (
     needs_guard,
     too_deep,
 )
-from toolcell.schema.plain import copy_plain
+from toolcell.schema.plain import SameObject, copy_plain
 from toolcell.schema.positions import walk
 from toolcell.schema.refs import resolve
 from toolcell.schema.violations import (
@@ -170,21 +170,6 @@ def _refusal(schema: Any, error: jsonschema_rs.ValidationError) -> SchemaError:
     return SchemaError("is not valid JSON Schema", path=clipped(path) or "schema")
 
 
-class _SameObject:
-    """A hashable stand-in for a schema: equal only to stand-ins of the very same object."""
-
-    __slots__ = ("schema",)
-
-    def __init__(self, schema: Any) -> None:
-        self.schema = schema
-
-    def __hash__(self) -> int:
-        return id(self.schema)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _SameObject) and other.schema is self.schema
-
-
 def compile_validator(schema: Any) -> Validator:
     """Return the validator of a schema object, compiled at its first use (BEHAVIOURS 289).
 
@@ -194,9 +179,9 @@ def compile_validator(schema: Any) -> Validator:
     Raises:
         SchemaError: the schema cannot be compiled; tried again at each call.
     """
-    return _compiled(_SameObject(schema))
+    return _compiled(SameObject(schema))
 
 
 @lru_cache(maxsize=REMEMBERED)
-def _compiled(same: _SameObject) -> Validator:
+def _compiled(same: SameObject) -> Validator:
     return Validator(same.schema)

@@ -39,7 +39,7 @@ _LISTS: Final = ("anyOf", "oneOf", "allOf", "prefixItems")
 _SINGLES: Final = ("items", "additionalProperties", "not", "contains", "propertyNames")
 
 
-class _Generator(GenerateJsonSchema):
+class SchemaMaker(GenerateJsonSchema):
     """Pydantic's generator, but a field that is always written is always required."""
 
     def field_is_required(
@@ -65,7 +65,7 @@ def schema_for(adapter: TypeAdapter[Any], mode: Mode) -> JsonObject:
     not recur are written out. Raises one of `TYPE_ERRORS`, also for raw bytes, which JSON cannot
     carry.
     """
-    raw = adapter.json_schema(mode=mode, schema_generator=_Generator)
+    raw = adapter.json_schema(mode=mode, schema_generator=SchemaMaker)
     return inline(tidy(raw))
 
 
