@@ -17,22 +17,20 @@ import anyio
 from toolcell.base.deadline import Deadline
 from toolcell.base.identifiers import digest, fresh
 from toolcell.calls.gate import Gate
+from toolcell.calls.guesses import Guesses
 from toolcell.calls.invocation import Invocation
 from toolcell.catalog.entry import Entry, Hit
 from toolcell.catalog.search.searcher import Reranker
 from toolcell.catalog.snapshot import CatalogSnapshot
 from toolcell.errors import CallError
 from toolcell.protocol.scope import RunScope
-from toolcell.schema.nearest import allowance, edit_distance
 from toolcell.tools.content import ToolResult
 from toolcell.tools.tool import SourceName
 
 CLOSED: Final = "Tool Search catalog is unavailable for this run."
-_MAX_SUGGESTIONS: Final = 3
 _MAX_SHOWN_ID: Final = 256
 _MAX_NAME_IN_CALL_ID: Final = 128
 _SHORT_WORD: Final = 2
-_PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9_.:/@$-]{1,128}")
 _WORD: Final = re.compile(r"[^\W_]+")
 _SOURCES: Final[tuple[SourceName, ...]] = ("openclaw", "mcp", "client")
 
@@ -53,6 +51,7 @@ class RunCatalog:
         unavailable: Gives what should be in the catalog and is not, owner to a short sentence;
             asked when a search finds nothing (REPORTS SR-12).
         reranker: Puts hits into an order of its own; an error of it fails that search.
+        guesses: What a name that does not exist may have meant, among what is visible.
         offered: Whether an entry of the snapshot is still among the run's tools; asked on every
             call, so that a cell with an older catalog cannot use what is gone (REPORTS RS-09).
     """
@@ -73,6 +72,7 @@ class RunCatalog:
         self._visible = visible
         self.unavailable: Callable[[], Mapping[str, str]] = dict
         self.reranker: Reranker | None = None
+        self.guesses = Guesses(self._entries, lambda query: self._found(query, max_search_limit))
         self.offered: Callable[[Entry], bool] = self.holds_same
         self._default_limit = min(search_default_limit, max_search_limit)
         self._max_limit = max_search_limit
@@ -322,40 +322,14 @@ class RunCatalog:
         return CallError(f"Unknown tool id: {shown}.{meant}", code="unknown_tool", effect="none")
 
     def _guesses(self, wanted: str) -> list[str]:
-        """Return what the caller may have meant (330, 331).
-
-        By meaning first, unless one of those is the name with a slip; then by spelling alone.
-        """
+        """Return the labels of what the caller of an unknown id may have meant (330, 331)."""
         name = wanted[:_MAX_SHOWN_ID].rsplit(":", 1)[-1]
-        words = _WORD.findall(name.casefold())
-        visible = [entry for entry in self._entries() if _suggestible(entry)]
-        hits = [hit.entry for hit in self._found(" ".join(words), self._max_limit)]
-        found = [entry for entry in hits if _suggestible(entry)]
-        literal = [entry for entry in found if _speaks_of(entry, words)]
-        found = _spelt_like(name, found) or literal or found or _spelt_like(name, visible)
-        return _labels(found[:_MAX_SUGGESTIONS], visible)
+        return _labels(self.guesses.near(name), self._entries())
 
 
 def _sizes(counts: Mapping[SourceName, int]) -> dict[str, Any]:
     sources = {source: counts.get(source, 0) for source in _SOURCES}
     return {"catalogSize": sum(sources.values()), "sources": sources}
-
-
-def _suggestible(entry: Entry) -> bool:
-    return _PLAIN_NAME.fullmatch(entry.id) is not None
-
-
-def _speaks_of(entry: Entry, words: Iterable[str]) -> bool:
-    text = f"{entry.name} {entry.description}".casefold()
-    return any(word.removesuffix("s") in text for word in words)
-
-
-def _spelt_like(name: str, entries: Iterable[Entry]) -> list[Entry]:
-    reach = allowance(name)
-    near = [entry for entry in entries if abs(len(entry.name) - len(name)) <= reach]
-    scored = [(edit_distance(name.casefold(), entry.name.casefold()), entry) for entry in near]
-    scored.sort(key=lambda pair: (pair[0], pair[1].id))
-    return [entry for edits, entry in scored if edits <= reach]
 
 
 def _labels(found: Iterable[Entry], visible: Iterable[Entry]) -> list[str]:

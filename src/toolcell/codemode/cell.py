@@ -19,6 +19,7 @@ from toolcell.base.deadline import Deadline
 from toolcell.base.spawner import Spawner
 from toolcell.base.untrusted import wrapped
 from toolcell.calls.pace import Pace
+from toolcell.codemode.absent import hint
 from toolcell.codemode.bridge import Bridge
 from toolcell.codemode.budget import CellBudget
 from toolcell.codemode.continuations.store import ContinuationStore
@@ -317,13 +318,13 @@ class Cell:
     def _failed(self, found: Verdict) -> Failed:
         outside = self.context.untrusted if found.untrusted is None else found.untrusted
         try:
-            reply = self._ledger.reply(error=found.error)
+            reply = self._ledger.reply(error=found.error + found.hint)
         except CellError as error:
             found, outside = _own(error), False
             reply = self._ledger.reply(error=found.error)
         hidden = found.code == "aborted" and not self.plan.show_aborted
         return Failed(
-            error=wrapped(reply.error) if outside else reply.error,
+            error=_wrapped(reply.error, found.hint) if outside else reply.error,
             code=None if hidden else found.code,
             phase=found.phase,
             dispatched=self._bridge.dispatched,
@@ -344,6 +345,8 @@ class Cell:
         found = verdict(
             fault, program=self.plan.program, bounds=bounds, refusals=self._bridge.refusals
         )
+        if fault.kind == "error" and found.phase == "guest":
+            found = replace(found, hint=hint(fault.error, self.plan.program.source, self.context))
         return (
             found if self.plan.remap is None else replace(found, error=self.plan.remap(found.error))
         )
@@ -361,6 +364,12 @@ class Cell:
             if continuation is not None:
                 await continuation.dispose()
             await self._bridge.aclose()
+
+
+def _wrapped(error: str, hint: str) -> str:
+    """Mark what may come from outside; the host's own hint stands after it (rule 4.9)."""
+    body = error.removesuffix(hint)
+    return wrapped(body) + error[len(body) :]
 
 
 def _own(error: CellError) -> Verdict:

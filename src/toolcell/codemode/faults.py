@@ -56,12 +56,14 @@ class Verdict:
 
     Attributes:
         untrusted: The text may come from the network; None when that depends on the whole cell.
+        hint: What the host says to do about it, ready to stand after `error`.
     """
 
     error: str
     code: CellErrorCode
     phase: Phase
     untrusted: bool | None = False
+    hint: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,6 +17,7 @@ from typing import Any, Protocol, TypeAlias
 
 from toolcell.base.deadline import Deadline
 from toolcell.base.jsontext import Json
+from toolcell.calls.guesses import Guesses
 from toolcell.catalog.entry import Entry, Hit
 from toolcell.codemode.saved import SavedResults
 from toolcell.codemode.view import GuestView
@@ -38,6 +39,11 @@ class CatalogAccess(Protocol):
 
     One set of counters, visibility checked on every use.
     """
+
+    @property
+    def guesses(self) -> Guesses:
+        """What a name that does not exist may have meant, among what is visible."""
+        ...
 
     def entries(self) -> tuple[Entry, ...]:
         """Return the visible entries in catalog order."""

@@ -176,8 +176,14 @@
       report.request_id = attempt(() => refusalOf(thrown), undefined);
       report.frames = mapHas(overBudget, thrown);
     } else {
-      const shown = () =>
-        typeof thrown === "object" && thrown ? print(thrown) : StringCtor(thrown);
+      const shown = () => {
+        if (typeof thrown !== "object" || !thrown) return StringCtor(thrown);
+        const text = print(thrown);
+        // An engine's own exceptions may be no Error and have nothing that JSON would show.
+        return text === "{}" && typeof thrown.message === "string"
+          ? StringCtor(thrown.name) + ": " + thrown.message
+          : text;
+      };
       report.name = "";
       report.message = "Uncaught " + attempt(shown, UNSHOWABLE);
     }
