@@ -1,4 +1,4 @@
-"""Owns what the caller of a tool that does not exist may have meant (rule 4.4, BEHAVIOURS 330, 331).
+"""Owns what the caller of a tool that does not exist may have meant (rule 4.4, BEHAVIOURS 330).
 
 Above: `calls.access`, code mode's hints. Below: `catalog`, `schema.nearest`. Refuses to know: who
 may see what; it is given what is visible.
