@@ -3,11 +3,20 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolcell.agent.compaction import Room, kept, units_of, waiting_units
+from toolcell.agent import compaction
+from toolcell.agent.compaction import Origin, Room, units_of
 from toolcell.agent.conversation import with_pairs
 from toolcell.agent.token_estimate import message_tokens, text_tokens
 from toolcell.base.jsontext import dumps
 from toolcell.protocol.messages import Message, Reasoning, ToolCall
+
+
+def kept(messages, sizes, room, origin=Origin.OWN):
+    return compaction.kept(messages, sizes, room, [origin] * len(messages))
+
+
+def waiting_units(messages, units, origin=Origin.OWN):
+    return compaction.waiting_units(messages, units, [origin] * len(messages))
 
 
 def user(text="do it"):
@@ -144,6 +153,38 @@ def test_of_a_cell_that_is_polled_the_beginning_and_the_last_look_stay():
     messages = [user(), *began("c1", "cm_1"), *polls, user("and?")]
     stays = kept(messages, sizes_of(messages), Room(keep=0, most=10**6))
     assert stays == (0, 1, 2, 61, 62, 63)
+
+
+SAFE = dumps({"status": "waiting", "runId": "cm_2", "reason": "yield", "replaySafe": True})
+
+
+def test_what_waits_for_nobody_does_not_stay():
+    """rule 3.7: a cell is resumed within its own run; one of a run that is over is history."""
+    restart_safe = [model(ToolCall("c2", "exec", "{}")), answer("c2", SAFE)]
+    looked = waited("w1", "cm_2", SAFE)
+    messages = [user(), *began("c1", "cm_1"), *restart_safe, *looked, user("and?")]
+    units = units_of(messages)
+    assert waiting_units(messages, units, Origin.OWN) == (2, 3, 1)
+    # A turn that was cut off may be rebuilt when its cell was restart-safe (rule 3.13).
+    assert waiting_units(messages, units, Origin.CUT_OFF) == (2, 3)
+    assert waiting_units(messages, units, Origin.OVER) == ()
+    none = Room(keep=0, most=10**6)
+    assert kept(messages, sizes_of(messages), none, Origin.OVER) == (7,)
+    assert kept(messages, sizes_of(messages), none, Origin.CUT_OFF) == (0, 3, 4, 5, 6, 7)
+
+
+def test_each_message_counts_for_the_run_it_is_of():
+    messages = [user(), *began("c1", "cm_1"), user(), *began("c2", "cm_2"), user("and?")]
+    origins = [Origin.OVER] * 3 + [Origin.OWN] * 4
+    units = units_of(messages)
+    assert compaction.waiting_units(messages, units, origins) == (3,)
+
+
+def test_no_status_but_the_three_is_one():
+    """A cell whose envelope says `replay-safe` for a status pins nothing."""
+    odd = dumps({"status": "replay-safe", "runId": "cm_1", "replaySafe": True})
+    messages = [user(), model(ToolCall("c", "exec", "{}")), answer("c", odd)]
+    assert waiting_units(messages, units_of(messages), Origin.CUT_OFF) == ()
 
 
 def test_a_wait_refused_beside_another_leaves_the_cell_open():

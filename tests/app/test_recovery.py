@@ -3,6 +3,7 @@
 import pytest
 
 from toolcell import tool
+from toolcell.app.compacting import CompactingPorts, compacted
 from toolcell.app.conversation import Turn, converse
 from toolcell.app.host import Host
 from toolcell.app.recovery import can_be_rebuilt, rebuild
@@ -10,9 +11,13 @@ from toolcell.app.runtime import Parts, Runtime
 from toolcell.base.jsontext import loads
 from toolcell.config.parse import parse_config
 from toolcell.errors import SessionError
-from toolcell.protocol.events import RunEnded
+from toolcell.protocol.events import MessageAdded, RunEnded
+from toolcell.protocol.messages import Message
+from toolcell.protocol.scope import RunScope
+from toolcell.providers.registry import ProviderRegistry
 from toolcell.providers.scripted import ScriptedProvider, tool_call
 from toolcell.sessions.memory import MemorySessions
+from toolcell.sessions.taking_up import conversation_of
 
 pytestmark = pytest.mark.anyio
 
@@ -90,6 +95,28 @@ async def test_the_turn_goes_on_from_the_transcript_with_read_only_tools():
     assert [message.role for message in first.messages] == ["user", "assistant", "tool"]
     assert [each.name for each in first.tools] == ["exec", "wait"]
     assert shop.sold == 0
+
+
+@pytest.mark.parametrize(("safe", "stays"), [(True, True), (False, False)])
+async def test_what_a_rebuilt_turn_needs_outlives_a_compaction_by_hand(safe, stays):
+    """rule 3.13, BEHAVIOURS 358: of a run that was cut off, a restart-safe cell is still shown."""
+    sessions, shop = Cut(), Shop()
+    await run(sessions, parked(safe), shop)
+    run_id = (await sessions.events("s", types=("run_started",)))[-1].run_id
+    scope = RunScope(agent_id="main", session_id="s", session_key="k", run_id=run_id)
+    for text in ("", "it takes long"):  # the last of its words stay in any case
+        said = Message(role="assistant", text=text + "w" * 4000)
+        sessions.emit(MessageAdded(scope=scope, at=1.0, message=said))
+    assert await can_be_rebuilt(sessions, "s") is safe
+    config = parse_config({"agents": {"defaults": {"compaction": {"keepRecentTokens": 500}}}})
+    providers = ProviderRegistry({})
+    providers.add("scripted", ScriptedProvider(["NOTES"]))
+    ports = CompactingPorts(config=config, sessions=sessions, providers=providers, sink=sessions)
+    done = await compacted(ports, session_id="s", model="scripted/m", channel="test")
+    assert done["messages"] == (1 if stays else 3)
+    left = await conversation_of(sessions, "s")
+    assert any(call.name == "exec" for m in left.messages for call in m.tool_calls) is stays
+    assert await can_be_rebuilt(sessions, "s") is safe
 
 
 async def test_a_turn_that_was_not_restart_safe_or_ended_is_left_alone():

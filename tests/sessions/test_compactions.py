@@ -13,7 +13,7 @@ import anyio
 import pytest
 
 import toolcell
-from tests.sessions.events import answered, asked, run_started, said, scope
+from tests.sessions.events import answered, asked, run_ended, run_started, said, scope
 from toolcell.base.masking import Masker
 from toolcell.protocol.events import Compacted, ModelCalled
 from toolcell.protocol.messages import Usage
@@ -133,6 +133,34 @@ async def test_a_summary_is_kept_whole_whatever_the_bound_of_values(opened):
         await put(store, said("a"), compacted("é" * 5000, through=10**6, kept=tuple(range(500))))
         taken = await conversation_of(store, "s1")
     assert taken.summary == "é" * 5000
+
+
+@pytest.mark.parametrize(
+    ("end", "cut_off"),
+    [
+        (None, ["c", "d"]),
+        (run_ended(scope(run="r2")), []),
+        # A gateway ends a run that it rebuilds, and says which goes on with it.
+        (replace(run_ended(scope(run="r2"), "aborted"), continued_by="r3"), ["c", "d"]),
+        (replace(run_ended(scope(run="r1"), "aborted"), continued_by="r2"), ["c", "d"]),
+    ],
+)
+@pytest.mark.parametrize("covered", [False, True])
+async def test_only_the_last_run_can_have_been_cut_off(opened, end, cut_off, covered):
+    """rule 3.13: a turn that may be rebuilt is the last one, and has no end of its own."""
+    second = scope(run="r2")
+    async with opened() as store:
+        await put(store, said("a"), said("b", role="assistant"))
+        first = await conversation_of(store, "s1")
+        await put(store, said("c", where=second), said("d", role="assistant", where=second))
+        if covered:
+            await put(store, compacted(where=scope(run="c"), through=first.through))
+        if end is not None:
+            await put(store, end)
+        taken = await conversation_of(store, "s1")
+    texts = dict(zip(taken.places, words(taken), strict=True))
+    assert [texts[place] for place in sorted(taken.cut_off)] == cut_off
+    assert words(taken) == (["c", "d"] if covered else ["a", "b", "c", "d"])
 
 
 async def test_only_what_is_needed_is_read_from_the_file(tmp_path, monkeypatch):

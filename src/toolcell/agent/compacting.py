@@ -150,7 +150,7 @@ class Compactor:
         room = max(limit - talk.scaled(fixed) - min(SUMMARY_TOKENS, limit // 4), 0)
         keep = min(self._options.keep_recent_tokens, room // 2)
         messages = talk.recorded
-        stays = kept(messages, sizes, Room(keep=keep, most=room))
+        stays = kept(messages, sizes, Room(keep=keep, most=room), talk.origins())
         gone = sorted(set(range(len(messages))) - set(stays))
         gain = sum(sizes[index] for index in gone)
         if not gone or (trigger == "window" and gain * MIN_GAIN < limit):

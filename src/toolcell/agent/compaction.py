@@ -6,8 +6,9 @@ stays keeps its order. What stays:
 
 - the last message of the user;
 - the newest units, as many as fit; the very newest even when it is larger, where there is room;
-- `exec` and the latest `wait` of each cell that still waits: without them a model cannot go on with
-  it (BEHAVIOURS 358);
+- `exec` and the latest `wait` of each cell that still waits and that somebody can go on with
+  (BEHAVIOURS 358): a cell of this run, or a restart-safe one of a run that may be rebuilt. A cell
+  is resumed within its own run only (rule 3.7), so other runs' are history like the rest;
 - with each unit the message of the user that began its turn: a conversation begins with one.
 
 Above: `compacting`. Below: `protocol.messages`. Pure functions.
@@ -17,12 +18,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any, Final
 
 from toolcell.base.jsontext import loads
 from toolcell.protocol.messages import Message
 
 _CONTROLS: Final = frozenset({"exec", "wait"})
+_STATUSES: Final = ("waiting", "completed", "failed")
+_REPLAY_SAFE: Final = "replay-safe"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +39,17 @@ class Unit:
     start: int
     end: int
     head: int | None
+
+
+class Origin(StrEnum):
+    """Whose a message is, which says whether anybody can go on with a cell that waits in it.
+
+    `CUT_OFF` is the last run on record that has no end: its turn may be rebuilt (rule 3.13).
+    """
+
+    OWN = "own"
+    CUT_OFF = "cut-off"
+    OVER = "over"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,13 +75,16 @@ def units_of(messages: Sequence[Message]) -> tuple[Unit, ...]:
     return tuple(units)
 
 
-def kept(messages: Sequence[Message], tokens: Sequence[int], room: Room) -> tuple[int, ...]:
+def kept(
+    messages: Sequence[Message], tokens: Sequence[int], room: Room, origins: Sequence[Origin]
+) -> tuple[int, ...]:
     """Return the indices of the messages that stay, in order.
 
     Args:
         messages: The conversation.
         tokens: About how many each has.
         room: How much may stay.
+        origins: Whose each is.
     """
     units = units_of(messages)
     stay = _Staying(units, [sum(tokens[unit.start : unit.end]) for unit in units])
@@ -76,7 +94,7 @@ def kept(messages: Sequence[Message], tokens: Sequence[int], room: Room) -> tupl
     if units and stay.cost(len(units) - 1) <= room.most - stay.used:
         stay.take(len(units) - 1)
     recent = stay.used
-    for index in waiting_units(messages, units):
+    for index in waiting_units(messages, units, origins):
         if stay.used + stay.cost(index) <= room.most:
             stay.take(index)
     for index in range(len(units) - 1, -1, -1):
@@ -88,8 +106,10 @@ def kept(messages: Sequence[Message], tokens: Sequence[int], room: Room) -> tupl
     return tuple(i for n in sorted(stay.units) for i in range(units[n].start, units[n].end))
 
 
-def waiting_units(messages: Sequence[Message], units: Sequence[Unit]) -> tuple[int, ...]:
-    """Return the units of cells that still wait, the newest cell first.
+def waiting_units(
+    messages: Sequence[Message], units: Sequence[Unit], origins: Sequence[Origin]
+) -> tuple[int, ...]:
+    """Return the units of cells that wait for somebody who can go on, the newest cell first.
 
     Of each cell that is the unit that began it and the one that looked at it last: what came
     between says nothing more.
@@ -101,11 +121,21 @@ def waiting_units(messages: Sequence[Message], units: Sequence[Unit]) -> tuple[i
         over = found["completed"] | (found["failed"] - found["waiting"])
         for cell in over:
             open_cells.pop(cell, None)
-        for cell in found["waiting"] - over:
+        for cell in _held(found, origins[unit.start]) - over:
             first = open_cells.get(cell, [index])[0]
             open_cells[cell] = [first, index]
     newest = sorted(open_cells.values(), key=lambda both: -both[0])
     return tuple(dict.fromkeys(index for both in newest for index in both))
+
+
+def _held(found: Mapping[str, set[str]], origin: Origin) -> set[str]:
+    match origin:
+        case Origin.OWN:
+            return found["waiting"]
+        case Origin.CUT_OFF:
+            return found["waiting"] & found[_REPLAY_SAFE]
+        case Origin.OVER:
+            return set()
 
 
 class _Staying:
@@ -132,8 +162,11 @@ class _Staying:
 
 
 def _outcomes(unit: Sequence[Message]) -> Mapping[str, set[str]]:
-    """Return the cells that a unit's controls say are waiting, completed or failed."""
-    found: dict[str, set[str]] = {"waiting": set(), "completed": set(), "failed": set()}
+    """Return the cells that a unit's controls say are waiting, completed or failed.
+
+    Those of the waiting ones that may run again after a restart are `replay-safe`.
+    """
+    found: dict[str, set[str]] = {status: set() for status in (*_STATUSES, _REPLAY_SAFE)}
     answers = {message.tool_call_id: message.text for message in unit[1:]}
     for call in unit[0].tool_calls:
         if call.name not in _CONTROLS or call.id not in answers:
@@ -143,8 +176,10 @@ def _outcomes(unit: Sequence[Message]) -> Mapping[str, set[str]]:
         cell, status = result.get("runId"), result.get("status")
         if call.name == "wait" and status in {"completed", "failed"}:
             cell = _object(call.arguments).get("runId")
-        if isinstance(cell, str) and isinstance(status, str) and status in found:
+        if isinstance(cell, str) and status in _STATUSES:
             found[status].add(cell)
+            if result.get("replaySafe") is True:
+                found[_REPLAY_SAFE].add(cell)
     return found
 
 

@@ -12,6 +12,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from toolcell.agent.compaction import Origin
 from toolcell.agent.conversation import with_pairs
 from toolcell.agent.seeing import MAX_IMAGES
 from toolcell.agent.token_estimate import IMAGE_TOKENS, message_tokens
@@ -50,6 +51,7 @@ class Talk:
             for message, place in zip(past.messages, places, strict=True)
         ]
         self._sent = list(with_pairs(past.messages))
+        self._cut_off = past.cut_off
         self.through = past.through
         self.summary = past.summary
         self.added: list[Message] = []
@@ -64,6 +66,15 @@ class Talk:
     def recorded(self) -> tuple[Message, ...]:
         """The same as it is on record: calls that were cut off have no answer."""
         return tuple(item.message for item in self._items)
+
+    def origins(self) -> list[Origin]:
+        """Return whose each recorded message is."""
+        return [self._origin(item) for item in self._items]
+
+    def _origin(self, item: _Item) -> Origin:
+        if item.own is not None:
+            return Origin.OWN
+        return Origin.CUT_OFF if item.place in self._cut_off else Origin.OVER
 
     def add(self, message: Message) -> None:
         """Add a message of the run."""

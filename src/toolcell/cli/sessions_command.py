@@ -99,7 +99,8 @@ def compact(
     """Put a summary in the place of a session's older messages, for the model; none is deleted.
 
     The newest messages stay as they are (`compaction.keepRecentTokens` of the agent), and so does
-    everything a waiting cell needs. Runs do this by themselves when a conversation gets too long.
+    what a turn that was cut off needs to be rebuilt. Runs do this by themselves when a conversation
+    gets too long.
 
     Args:
         session_id: The session.

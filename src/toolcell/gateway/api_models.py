@@ -48,6 +48,13 @@ class RunBody(ApiBody):
     """Who asks."""
 
 
+class CompactBody(ApiBody):
+    """The body of `POST /api/sessions/{id}/compact`, which may be absent."""
+
+    model: str | None = Field(default=None, min_length=1, max_length=256)
+    """`provider/model` that writes the summary; the agent's own when absent."""
+
+
 class ApprovalBody(ApiBody):
     """The body of `POST /api/approvals/{id}`."""
 

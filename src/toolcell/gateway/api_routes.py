@@ -17,11 +17,17 @@ from toolcell.base.version import VERSION
 from toolcell.config.resolve import agent_setting
 from toolcell.errors import SessionError
 from toolcell.gateway.agents import agent_ids, agent_of
-from toolcell.gateway.api_models import ApprovalBody, RunBody, run_shown
-from toolcell.gateway.bodies import json_answer, query_number, read_model, session_id
+from toolcell.gateway.api_models import ApprovalBody, CompactBody, RunBody, run_shown
+from toolcell.gateway.bodies import (
+    json_answer,
+    query_number,
+    read_model,
+    read_optional,
+    session_id,
+)
 from toolcell.gateway.content_parts import images_of
 from toolcell.gateway.event_feed import EventFeed, feed_of
-from toolcell.gateway.faults import api_error, invalid, not_found
+from toolcell.gateway.faults import ApiError, api_error, invalid, not_found
 from toolcell.gateway.live import LiveRun
 from toolcell.gateway.openapi import openapi_document
 from toolcell.gateway.service import Service
@@ -116,6 +122,7 @@ class SessionRoutes:
     def __init__(self, service: Service) -> None:
         self._service = service
         self._sessions = service.sessions
+        self._limit = service.config.gateway.limits.max_request_bytes
 
     async def list_sessions(self, request: Request) -> Response:
         """List sessions, the last used first."""
@@ -130,10 +137,23 @@ class SessionRoutes:
     async def delete_session(self, request: Request) -> Response:
         """Forget a session, its children and what they came to."""
         session = session_id(request.path_params["id"], param="id") or ""
-        gone = await self._service.runs.delete_session(session)
+        gone = await self._service.runs.whole.delete(session)
         self._service.approvals.forget(gone)
         self._service.responses.forget(gone)
         return json_answer({"id": session, "deleted": list(gone)})
+
+    async def compact_session(self, request: Request) -> Response:
+        """Put a summary in the place of a session's older messages."""
+        body = await read_optional(request, CompactBody, limit=self._limit)
+        session = session_id(request.path_params["id"], param="id") or ""
+        with anyio.CancelScope() as scope:
+            done = await while_connected(
+                request.receive,
+                lambda: self._service.runs.whole.compact(session, body.model),
+                on_gone=scope.cancel,
+            )
+            return json_answer({"id": session, "compacted": done})
+        raise ApiError(499, "the client went away", "client_gone")
 
     async def list_messages(self, request: Request) -> Response:
         """Show the conversation of a session as its model sees it."""

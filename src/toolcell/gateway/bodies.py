@@ -44,18 +44,35 @@ async def read_model(request: Request, model: type[M], *, limit: int) -> M:
     return parsed(await read_json_bytes(request, limit=limit), model)
 
 
+async def read_optional(request: Request, model: type[M], *, limit: int) -> M:
+    """Return the body as a `model` of which nothing is needed; no body stands for an empty object.
+
+    Raises:
+        ApiError: 400, 408, 413 or 415; the message names the field.
+    """
+    data = await _body(request, limit)
+    if not data:
+        return model()
+    _check_json(request)
+    return parsed(data, model)
+
+
 async def read_json_bytes(request: Request, *, limit: int) -> bytes:
     """Return the body as it was sent, when it says that it is JSON.
 
     Raises:
         ApiError: 408, 413 or 415.
     """
+    _check_json(request)
+    return await _body(request, limit)
+
+
+def _check_json(request: Request) -> None:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
         # Also what keeps a web page from sending one: this type needs a preflight.
         message = "send the body as JSON, with content-type: application/json"
         raise ApiError(415, message, "unsupported_media_type")
-    return await _body(request, limit)
 
 
 def parsed(data: bytes, model: type[M], *, strict: bool = False) -> M:

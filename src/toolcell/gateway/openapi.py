@@ -62,7 +62,10 @@ def _described(operation: Operation) -> dict[str, Any]:
         own["responses"][str(status)] = _answer("An error.", "application/json", reference)
     if operation.body is not None:
         schema = {"$ref": _REF.format(model=operation.body.__name__)}
-        own["requestBody"] = {"required": True, "content": {"application/json": {"schema": schema}}}
+        own["requestBody"] = {
+            "required": operation.body_needed,
+            "content": {"application/json": {"schema": schema}},
+        }
     if operation.streams:
         own["responses"]["200"]["content"]["text/event-stream"] = {"schema": EVENT}
     if operation.signed:

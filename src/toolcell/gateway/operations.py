@@ -11,7 +11,14 @@ from typing import Any, Final, Literal
 
 from pydantic import BaseModel
 
-from toolcell.gateway.api_models import ApprovalBody, InboundBody, RunBody, SendBody, TurnBody
+from toolcell.gateway.api_models import (
+    ApprovalBody,
+    CompactBody,
+    InboundBody,
+    RunBody,
+    SendBody,
+    TurnBody,
+)
 from toolcell.gateway.bodies import SESSION_PATTERN
 from toolcell.gateway.chat_request import ChatRequest
 from toolcell.gateway.responses_request import ResponsesRequest
@@ -35,6 +42,7 @@ class Operation:
         answers: Status to media type and schema of the answer.
         errors: Statuses of errors, beside those every operation may have.
         body: The model of its body.
+        body_needed: Whether it must have one.
         query: Query parameters and their schemas.
         open: Needs no token.
         signed: Needs the signature of a channel instead of the token.
@@ -48,6 +56,7 @@ class Operation:
     answers: Mapping[int, tuple[str, Mapping[str, Any]]]
     errors: tuple[int, ...] = ()
     body: type[BaseModel] | None = None
+    body_needed: bool = True
     query: Mapping[str, Mapping[str, Any]] | None = None
     open: bool = False
     signed: bool = False
@@ -73,6 +82,26 @@ _RUN: Final = object_of(
     sessionId=TEXT,
     createdAt=_NUMBER,
 )
+_COMPACTED: Final = {
+    "type": "object",
+    "properties": {
+        "id": TEXT,
+        "compacted": {
+            "anyOf": [
+                object_of(
+                    trigger={"const": "manual"},
+                    model=TEXT,
+                    messages=_WHOLE,
+                    tokensBefore=_WHOLE,
+                    tokensAfter=_WHOLE,
+                    summary=TEXT,
+                ),
+                {"type": "null"},
+            ]
+        },
+    },
+    "required": ["compacted", "id"],
+}
 _APPROVAL: Final = object_of(id=TEXT, toolId=TEXT, arguments={"type": "object"}, reason=TEXT)
 _TURN_ERRORS: Final = (400, 404, 408, 409, 413, 415, 502)
 EVENT: Final = {
@@ -209,6 +238,19 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         about="Forget a session with its children; not while a run goes on in it.",
         answers=_json(object_of(id=TEXT, deleted=_list(TEXT))),
         errors=(400, 404, 409),
+    ),
+    Operation(
+        method="post",
+        path="/api/sessions/{id}/compact",
+        name="compact_session",
+        about=(
+            "Put a summary in the place of a session's older messages, for the model; none is "
+            "deleted. Not while a run goes on in it. `compacted` is null when none is old enough."
+        ),
+        body=CompactBody,
+        body_needed=False,
+        answers=_json(_COMPACTED),
+        errors=(400, 404, 408, 409, 413, 415, 502),
     ),
     Operation(
         method="get",

@@ -1,6 +1,7 @@
 """Owns `RunDesk`: starts runs, finds them, cancels them, and lets one run at a time into a session.
 
-Above: the routes, `service`. Below: `live`, `app.conversation`. Refuses to know: HTTP, wires.
+Above: the routes, `service`. Below: `live`, `session_desk`, `app.conversation`. Refuses to know:
+HTTP, wires.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ import anyio
 
 from toolcell.app.conversation import Turn, converse
 from toolcell.app.runtime import Runtime
-from toolcell.base.identifiers import fresh
 from toolcell.errors import SessionError, ToolcellError
 from toolcell.gateway.faults import ApiError, conflict, draining, not_found, overloaded
 from toolcell.gateway.lines import SessionLines
 from toolcell.gateway.live import LiveRun
+from toolcell.gateway.session_desk import DeskPorts, SessionDesk, doing
 from toolcell.protocol.events import Diagnostic, Event
 from toolcell.sessions.contract import Sessions
 
@@ -47,6 +48,10 @@ class RunDesk:
         runtime: Runs them.
         sessions: Keeps their record.
         max_runs: How many may go on at once.
+
+    Attributes:
+        counts: Runs so far.
+        whole: What is done to whole sessions.
     """
 
     def __init__(self, runtime: Runtime, sessions: Sessions, *, max_runs: int) -> None:
@@ -61,6 +66,12 @@ class RunDesk:
         self._draining = False
         self._idle = anyio.Event()
         self.counts = Counts()
+        self.whole = SessionDesk(
+            runtime,
+            sessions,
+            self._lines,
+            DeskPorts(room=self._check_room, busy=self._busy_text, forget=self._forget_sessions),
+        )
 
     @property
     def draining(self) -> bool:
@@ -116,10 +127,7 @@ class RunDesk:
             await self._check_owner(scope.session_id, scope.agent_id)
         if self._draining:
             raise draining()
-        if len(self._live) >= self._max_runs:
-            self.counts.refused += 1
-            message = f"{len(self._live)} runs go on at once, which is the most allowed"
-            raise overloaded(message, "too_many_runs")
+        self._check_room()
         holder = self._lines.holder(scope.session_id)
         if holder is not None and not in_line:
             self.counts.refused += 1
@@ -146,38 +154,6 @@ class RunDesk:
             message = f"run {live.run_id!r} is {live.status} already"
             raise conflict(message, "run_over", retry=False)
         live.cancel_scope.cancel()
-
-    async def delete_session(self, session_id: str) -> Sequence[str]:
-        """Forget a session: its record, its children and what they came to.
-
-        Returns:
-            The ids of what was forgotten: the session's, and those of its children's.
-
-        Raises:
-            ApiError: 404, or 409 when a run goes on in it.
-            SessionError: the record cannot be changed.
-        """
-        swarm = self._runtime.swarming
-        holder = self._lines.holder(session_id)
-        if holder is not None:
-            raise conflict(self._busy_text(session_id, holder), "session_busy")
-        if swarm.runs_in(session_id):
-            message = f"a child agent is at work in session {session_id!r}; end its parent's run"
-            raise conflict(message, "session_busy")
-        mark = fresh("deletion")  # so that no run begins meanwhile
-        self._lines.enter(session_id, mark)
-        try:
-            if await self._sessions.info(session_id) is None:
-                raise not_found("no such session; GET /api/sessions lists what there is")
-            await swarm.archive_session(session_id)
-            gone = await self._sessions.delete(session_id)
-            for each in gone:
-                await swarm.archive_session(each)
-                self._owners.pop(each, None)
-            self._forget_finished(gone)
-            return gone
-        finally:
-            self._lines.leave(session_id, mark)
 
     def begin_drain(self) -> None:
         """Take no further runs; those that wait for a client wait no longer."""
@@ -256,8 +232,10 @@ class RunDesk:
             self._idle.set()
             self._idle = anyio.Event()
 
-    def _forget_finished(self, session_ids: Sequence[str]) -> None:
+    def _forget_sessions(self, session_ids: Sequence[str]) -> None:
         """What was said in a forgotten session is not to be had from its runs either."""
+        for each in session_ids:
+            self._owners.pop(each, None)
         for run_id, live in list(self._finished.items()):
             if live.scope.session_id in session_ids:
                 self._drop(self._finished.pop(run_id))
@@ -283,10 +261,17 @@ class RunDesk:
             message = f"session {session_id!r} belongs to another agent; use a session of your own"
             raise ApiError(409, message, "session_of_other_agent", retry=False)
 
+    def _check_room(self) -> None:
+        going_on = len(self._live) + self.whole.compacting
+        if going_on >= self._max_runs:
+            self.counts.refused += 1
+            message = f"{going_on} runs go on at once, which is the most allowed"
+            raise overloaded(message, "too_many_runs")
+
     def _busy_text(self, session_id: str, run_id: str) -> str:
         live = self._live.get(run_id)
         if live is None:
-            return f"session {session_id!r} is being deleted; try again in a moment"
+            return f"session {session_id!r} is being {doing(run_id)}; try again in a moment"
         if live.client.handed_open:
             what = "waits for the results of its tool calls; send them"
         else:

@@ -18,6 +18,7 @@ class Conversation:
         messages: In order, as they are on record.
         places: Where each is in the session's record; rising within a run.
         summary: What earlier messages came to; None when all of them are here.
+        cut_off: Those of `places` that are of the last run, when it may be rebuilt: it has no end.
         through: The last place of the record that was read; None when the messages are of no
             session's record (a client brought them along).
     """
@@ -25,4 +26,5 @@ class Conversation:
     messages: tuple[Message, ...] = ()
     places: tuple[int, ...] = ()
     summary: str | None = None
+    cut_off: frozenset[int] = frozenset()
     through: int | None = 0

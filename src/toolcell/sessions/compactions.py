@@ -35,7 +35,9 @@ def needed_from(compactions: Sequence[Record]) -> int:
     return min([latest.through, *(place - 1 for place in latest.kept)])
 
 
-def conversation(compactions: Sequence[Record], messages: Iterable[Record]) -> Conversation:
+def conversation(
+    compactions: Sequence[Record], messages: Iterable[Record], ends: Iterable[Record] = ()
+) -> Conversation:
     """Return the conversation as the next run takes it up.
 
     Runs that overlapped in time are told one after the other, as in the history; what another run
@@ -44,6 +46,7 @@ def conversation(compactions: Sequence[Record], messages: Iterable[Record]) -> C
     Args:
         compactions: The `compacted` records, in order.
         messages: The `message` records, in order: all, or those behind `needed_from`.
+        ends: The `run_ended` records behind the same place.
     """
     latest = _latest(compactions)
     runs: dict[str | None, list[Record]] = {}
@@ -61,8 +64,23 @@ def conversation(compactions: Sequence[Record], messages: Iterable[Record]) -> C
         messages=tuple(map(to_message, found)),
         places=tuple(record.seq for record in found),
         summary=latest.summary,
+        cut_off=_cut_off(found, ends),
         through=last,
     )
+
+
+def _cut_off(messages: Sequence[Record], ends: Iterable[Record]) -> frozenset[int]:
+    """Return the places of the last run's messages, when that has no end of its own.
+
+    One that was cut off and is rebuilt has an end that names the run that goes on with it.
+    """
+    if not messages:
+        return frozenset()
+    last = max(messages, key=lambda record: record.seq).run_id
+    for end in ends:
+        if end.run_id == last and end.data().get("continued_by") is None:
+            return frozenset()
+    return frozenset(record.seq for record in messages if record.run_id == last)
 
 
 def compaction(record: Record) -> dict[str, Any]:

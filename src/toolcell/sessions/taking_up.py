@@ -21,4 +21,6 @@ async def conversation_of(sessions: Sessions, session_id: str) -> Conversation:
     compactions = await sessions.events(session_id, types=("compacted",))
     after = needed_from(compactions)
     messages = await sessions.events(session_id, types=("message",), after=after)
-    return await anyio.to_thread.run_sync(conversation, compactions, messages)
+    # A run ends behind its messages.
+    ends = await sessions.events(session_id, types=("run_ended",), after=after)
+    return await anyio.to_thread.run_sync(conversation, compactions, messages, ends)
