@@ -1,4 +1,6 @@
-"""One task group owns all background work; its failures are told and stay where they are."""
+"""Who owns all background work: its failures are told and stay where they are."""
+
+import asyncio
 
 import anyio
 import anyio.lowlevel
@@ -20,7 +22,7 @@ class Kept:
 
 async def started(sink):
     supervisor = Supervisor(sink=sink, clock=SYSTEM_CLOCK)
-    await supervisor.start()
+    supervisor.start()
     return supervisor
 
 
@@ -70,7 +72,7 @@ async def test_closing_cancels_children_and_waits_for_their_clean_up():
 
 
 async def test_it_may_be_started_and_closed_in_different_tasks():
-    """DESIGN: entering and leaving only signal the root task."""
+    """DESIGN: a runtime may be entered in one task and left in another."""
     made = []
 
     async def opens():
@@ -80,3 +82,50 @@ async def test_it_may_be_started_and_closed_in_different_tasks():
         group.start_soon(opens)
     with anyio.fail_after(2):
         await made[0].aclose()
+
+
+async def test_a_child_that_had_not_begun_is_cancelled_at_its_first_wait():
+    supervisor = await started(Kept())
+    seen = []
+
+    async def late():
+        seen.append("began")
+        await anyio.sleep_forever()
+        seen.append("went on")
+
+    supervisor.start_soon(late)
+    with anyio.fail_after(2):
+        await supervisor.aclose()
+    assert (seen, supervisor.live) == (["began"], 0)
+
+
+async def test_what_is_shielded_is_finished_and_nothing_else_after_it():
+    supervisor = await started(Kept())
+    done = []
+
+    async def works():
+        with anyio.CancelScope(shield=True):
+            await anyio.sleep(0.02)
+            done.append("shielded")
+        try:
+            await anyio.sleep_forever()
+        finally:
+            await anyio.lowlevel.checkpoint()  # cancelled again: only a shield may wait
+            done.append("after")
+
+    supervisor.start_soon(works)
+    await anyio.wait_all_tasks_blocked()
+    with anyio.fail_after(2):
+        await supervisor.aclose()
+    assert done == ["shielded"]
+
+
+async def test_a_child_whose_task_was_cancelled_from_outside_does_not_hold_up_closing():
+    supervisor = await started(Kept())
+    before = asyncio.all_tasks()
+    supervisor.start_soon(anyio.sleep_forever)
+    (task,) = asyncio.all_tasks() - before
+    task.cancel()  # before its first step, as a loop that ends does
+    with anyio.fail_after(2):
+        await supervisor.aclose()
+    assert supervisor.live == 0

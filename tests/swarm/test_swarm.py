@@ -1,14 +1,19 @@
 """Groups of children over a runner that ends them by hand."""
 
+import anyio
 import pytest
 
-from tests.swarm.kit import Runner, scope, swarm_of
+from tests.swarm.kit import Runner, opened, scope, swarm_of
 from toolcell.errors import ToolcellError
-from toolcell.protocol.events import ChildChanged, SwarmNote
+from toolcell.protocol.events import ChildChanged, Diagnostic, SwarmNote
 from toolcell.swarm.request import SpawnRequest, read_request
 from toolcell.swarm.swarm import MAX_IDLE_GROUPS, Refusal
 
 pytestmark = pytest.mark.anyio
+
+
+async def never(_prompt, _request):
+    await anyio.sleep_forever()
 
 
 def ask(prompt="t", **options):
@@ -21,7 +26,7 @@ async def test_no_more_run_than_may_and_the_first_asked_for_is_the_first_to_run(
     async with swarm_of(runner) as (swarm, _):
         children = [swarm.spawn(scope(), ask(name)) for name in "abcd"]
         await runner.finish("a")
-        await children[0].done.wait()
+        await children[0].over()
         await runner.at_work(lambda: len(runner.begun) == 3)
         assert runner.begun == ["a", "b", "c"]
         assert swarm.statistics() == {"groups": 1, "running": 2, "queued": 1, "over": 1}
@@ -47,7 +52,7 @@ async def test_a_group_has_a_limit_over_its_life():
         for name in "ab":
             child = swarm.spawn(scope(), ask(name))
             await runner.finish(name)
-            await child.done.wait()
+            await child.over()
         refused = swarm.spawn(scope(), ask("c"))
         assert refused.message == "sessions_spawn reached tools.swarm.maxTotalPerGroup (2/2)."
 
@@ -108,7 +113,7 @@ async def test_a_wait_returns_with_the_first_child_that_is_over_and_may_be_asked
         assert [child.run_id for child in answer.completed] == [c.run_id]
         assert answer.pending == (a.run_id, b.run_id)
         await runner.finish("a")
-        await a.done.wait()
+        await a.over()
         answer = await swarm.wait(scope(), ids, 5)
         assert [child.run_id for child in answer.completed] == [c.run_id, a.run_id]
         again = await swarm.wait(scope(), [a.run_id], 5)
@@ -149,13 +154,28 @@ async def test_cancelling_a_run_reaches_running_and_queued_children_and_no_other
         assert started == [mine[0].run_id, other.run_id]
 
 
+async def test_closing_ends_what_runs_and_starts_nothing_that_is_queued():
+    """REPORTS SW-07: a runtime that closes leaves no child behind, and no error."""
+    async with opened(swarm={"enabled": True, "maxConcurrent": 1}, child=never) as open_:
+        swarm = open_.runtime.swarming.swarm
+        open_.runtime.swarming.runner.parent_model("r1", "s/m")
+        children = [swarm.spawn(scope(), ask(name)) for name in "abc"]
+        await anyio.wait_all_tasks_blocked()
+        assert [child.state for child in children] == ["running", "queued", "queued"]
+        await open_.runtime.aclose()
+        assert [child.state for child in children] == ["cancelled"] * 3
+        begun = [e.child_run_id for e in open_.events.of(ChildChanged) if e.state == "running"]
+        assert begun == [children[0].run_id]
+        assert not open_.events.of(Diagnostic)
+
+
 async def test_a_child_that_is_cancelled_before_its_task_ran_never_begins():
     """SW-07."""
     runner = Runner()
     async with swarm_of(runner) as (swarm, events):
         child = swarm.spawn(scope(), ask())
         swarm.cancel(child)
-        await child.done.wait()
+        await child.over()
         assert runner.begun == []
         assert [e.state for e in events.of(ChildChanged)] == ["queued", "cancelled"]
 
@@ -200,7 +220,7 @@ async def test_a_child_whose_runner_fails_is_failed_with_the_reason():
 
     async with swarm_of(Broken()) as (swarm, _):
         child = swarm.spawn(scope(), ask())
-        await child.done.wait()
+        await child.over()
         assert child.failure() == f"Swarm agent {child.run_id} failed: no model"
 
 
@@ -211,7 +231,7 @@ async def test_old_groups_are_archived_and_live_ones_are_not():
         live = swarm.spawn(scope("live"), ask("live"))
         first = swarm.spawn(scope("first"), ask("first"))
         await runner.finish("first")
-        await first.done.wait()
+        await first.over()
         for number in range(MAX_IDLE_GROUPS):
             swarm.note(scope(f"idle{number}"), "log", "x")
         ids = [live.run_id, first.run_id]

@@ -68,16 +68,18 @@ class Masking:
     def _masked(self, event: Event) -> Event:
         match event:
             case MessageAdded():
-                return replace(event, message=self._message(event.message))
+                message = self._message(event.message)
+                return event if message is event.message else replace(event, message=message)
             case ContentKept():
-                return replace(event, text=self._content(event))
+                text = self._content(event)
+                return event if text == event.text else replace(event, text=text)
             case CellStepped():
                 return self._step(event)
         masked: dict[str, Any] = {}
         for name in TEXTS.get(type(event), ()):
             given = getattr(event, name)
-            if given is not None and (text := self._redactor.text(given)) != given:
-                masked[name] = text
+            if given is not None and (shown := self._redactor.text(given)) != given:
+                masked[name] = shown
         return replace(event, **masked) if masked else event
 
     def _content(self, event: ContentKept) -> str:
@@ -102,6 +104,9 @@ class Masking:
 
     def _message(self, message: Message) -> Message:
         text = self._redactor.text
+        if not (message.tool_calls or message.images or message.reasoning):
+            shown = text(message.text)
+            return message if shown == message.text else replace(message, text=shown)
         calls = tuple(replace(call, arguments=text(call.arguments)) for call in message.tool_calls)
         images = tuple(
             image if image.at is None else replace(image, at=len(text(message.text[: image.at])))

@@ -239,7 +239,7 @@ class Runtime:
             msg = "this runtime was started before; make another one"
             raise ToolcellError(msg)
         self._started = True
-        await self.supervisor.start()
+        self.supervisor.start()
         try:
             elsewhere = self.swarming.runner.elsewhere
             if elsewhere is not None:
@@ -257,6 +257,7 @@ class Runtime:
             await self.end(run)
         await self._store.aclose()
         await self.toolbox.aclose()
+        self.swarming.close()
         await self.supervisor.aclose()
         elsewhere = self.swarming.runner.elsewhere
         if elsewhere is not None:

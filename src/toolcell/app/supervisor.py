@@ -1,8 +1,8 @@
-"""Owns the one task group of a runtime: the named file that may start a root task.
+"""Owns the background tasks of a runtime: the named file that may start root tasks.
 
-Cells, in-flight calls, the reaper and MCP connections are its children. Entering and leaving a
-runtime only signal it: a task group entered in one task and left in another raises, and a failing
-child must never cancel the user's own code.
+Cells, in-flight calls, the reaper and MCP connections are its children. Each has a cancel scope of
+its own, so entering and leaving a runtime in different tasks is allowed, and a failing child never
+cancels its siblings or the user's own code.
 
 Above: `app.runtime`. Below: `base.spawner`, `protocol`.
 """
@@ -14,7 +14,6 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import anyio
-from anyio.abc import TaskGroup
 
 from toolcell.base.clock import Clock
 from toolcell.base.raised import text_of_error
@@ -23,28 +22,26 @@ from toolcell.protocol.sink import Sink
 
 
 class Supervisor:
-    """Implements `Spawner`. `start` it once, `aclose` it once."""
+    """Implements `Spawner`. `start` it once, `aclose` it once.
+
+    Not a task group: starting a task in one costs several times as much as here, and every call of
+    a guest program is a task (docs/decisions).
+    """
 
     def __init__(self, *, sink: Sink, clock: Clock) -> None:
         self._sink = sink
         self._clock = clock
-        self._group: TaskGroup | None = None
-        self._root: asyncio.Task[None] | None = None
-        self._stop = anyio.Event()
-        self._live = 0
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._children: dict[anyio.CancelScope, asyncio.Task[None]] = {}
 
     @property
     def live(self) -> int:
         """How many children are running."""
-        return self._live
+        return len(self._children)
 
-    async def start(self) -> None:
-        """Start the root task; returns when children may be started."""
-        ready = anyio.Event()
-        self._root = asyncio.get_running_loop().create_task(
-            self._supervise(ready), name="toolcell-supervisor"
-        )
-        await ready.wait()
+    def start(self) -> None:
+        """Allow children, on the loop that runs now."""
+        self._loop = asyncio.get_running_loop()
 
     def start_soon(
         self, function: Callable[..., Awaitable[Any]], *args: Any, name: str = ""
@@ -54,37 +51,37 @@ class Supervisor:
         Raises:
             RuntimeError: the supervisor is not running.
         """
-        if self._group is None:
+        if self._loop is None:
             msg = "the toolcell runtime is not running; use it inside `async with`"
             raise RuntimeError(msg)
-        self._live += 1
-        self._group.start_soon(self._child, function, args, name, name=name or None)
+        scope = anyio.CancelScope()
+        self._children[scope] = self._loop.create_task(
+            self._child(scope, function, args, name), name=name or None
+        )
 
     async def aclose(self) -> None:
         """Cancel every child and wait for all of them to end. Safe to call again."""
-        self._stop.set()
-        root, self._root = self._root, None
-        if root is None:
-            return
+        self._loop = None
+        for scope in tuple(self._children):
+            scope.cancel()
         with anyio.CancelScope(shield=True):
-            await asyncio.wait([root])
-
-    async def _supervise(self, ready: anyio.Event) -> None:
-        async with anyio.create_task_group() as group:
-            self._group = group
-            ready.set()
-            await self._stop.wait()
-            self._group = None
-            group.cancel_scope.cancel()
+            while left := [task for task in self._children.values() if not task.done()]:
+                await asyncio.wait(left)
+        self._children.clear()
 
     async def _child(
-        self, function: Callable[..., Awaitable[Any]], args: tuple[Any, ...], name: str
+        self,
+        scope: anyio.CancelScope,
+        function: Callable[..., Awaitable[Any]],
+        args: tuple[Any, ...],
+        name: str,
     ) -> None:
         try:
-            await function(*args)
+            with scope:
+                await function(*args)
         except (anyio.get_cancelled_exc_class(), KeyboardInterrupt):
             raise
-        except BaseException as error:  # noqa: BLE001 - the border of the task group: told
+        except BaseException as error:  # noqa: BLE001 - the border of the task: told
             self._sink.emit(
                 Diagnostic(
                     at=self._clock.wall(),
@@ -94,4 +91,4 @@ class Supervisor:
                 )
             )
         finally:
-            self._live -= 1
+            self._children.pop(scope, None)

@@ -87,6 +87,11 @@ class Swarming:
         if self._swarm is not None:
             await self._swarm.cancel_run(scope)
 
+    def close(self) -> None:
+        """End every child."""
+        if self._swarm is not None:
+            self._swarm.close()
+
     def runs_in(self, session_id: str) -> bool:
         """Whether a child that is not over has this session."""
         return self._swarm is not None and self._swarm.runs_in(session_id)

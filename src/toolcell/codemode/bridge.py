@@ -10,7 +10,7 @@ Above: cells. Below: `extensions.contract`, `base.spawner`. Refuses to know: wha
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -23,9 +23,10 @@ from toolcell.codemode.extensions.contract import (
     Answering,
     Calling,
     CellContext,
+    GiveUp,
     Handler,
-    Place,
     Queueing,
+    Settle,
     Sleeping,
     Yielding,
 )
@@ -56,6 +57,7 @@ class _Open:
     arguments: list[Any]
     size: int
     scope: anyio.CancelScope | None = None
+    give_up: GiveUp | None = None
     dropped: bool = False
 
 
@@ -190,8 +192,8 @@ class Bridge:
 
     def _dispatch(self, opened: _Open) -> None:
         match opened.handler:
-            case Answering():
-                self._answer_now(opened)
+            case Answering() as handler:
+                self._answer_now(opened, handler)
             case Calling(check=check):
                 if not self._refused(opened, check):
                     self.dispatched = True
@@ -249,21 +251,27 @@ class Bridge:
             return True
         return False
 
-    def _enter(self, item: _Open, enter: Callable[[list[Any], CellContext, str], Place]) -> None:
+    def _enter(
+        self, item: _Open, enter: Callable[[list[Any], CellContext, str, Settle], GiveUp]
+    ) -> None:
+        def settle(answer: Callable[[], str]) -> None:
+            if not item.dropped:
+                self._answered(item, answer)
+
         try:
-            place = enter(item.arguments, self._cell, _location(item.request))
+            item.give_up = enter(item.arguments, self._cell, _location(item.request), settle)
         except CallError as error:
             self._settle(item, self._refusal(item.request, error))
             self.refused_at_once = True
             return
         self.dispatched = True
-        self._start(self._run_place, item, place)
 
-    def _answer_now(self, item: _Open) -> None:
-        if not isinstance(item.handler, Answering):
-            return
+    def _answer_now(self, item: _Open, handler: Answering) -> None:
+        self._answered(item, lambda: dumps(handler.answer(item.arguments, self._cell)))
+
+    def _answered(self, item: _Open, answer: Callable[[], str]) -> None:
         try:
-            self._reply(item, dumps(item.handler.answer(item.arguments, self._cell)))
+            self._reply(item, answer())
         except CallError as error:
             self._settle(item, self._refusal(item.request, error))
         except Exception as fault:  # noqa: BLE001 - the border of the bridge, told to the operator
@@ -303,15 +311,6 @@ class Bridge:
             self._sleeping -= 1
             self._task_over(item)
 
-    async def _run_place(self, item: _Open, place: Place) -> None:
-        try:
-            with anyio.CancelScope() as item.scope:
-                if item.dropped:
-                    item.scope.cancel()  # the place must hear of it, even if it never ran
-                await self._settled_by(item, place)
-        finally:
-            self._task_over(item)
-
     async def _run_call(self, item: _Open) -> None:
         try:
             with anyio.CancelScope() as item.scope:
@@ -323,7 +322,7 @@ class Bridge:
             self._task_over(item)
             self._fill_slots()
 
-    async def _settled_by(self, item: _Open, answer: Place) -> None:
+    async def _settled_by(self, item: _Open, answer: Callable[[], Awaitable[str]]) -> None:
         try:
             text = await answer()
         except CallError as error:
@@ -384,6 +383,8 @@ class Bridge:
         item.dropped = True
         if item.scope is not None:
             item.scope.cancel()
+        if item.give_up is not None:
+            item.give_up()
 
 
 async def _tell(fault: Exception) -> None:

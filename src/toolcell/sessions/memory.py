@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from toolcell.protocol.events import Event
+from toolcell.protocol.events import ContentKept, Event
 from toolcell.protocol.messages import Message
 from toolcell.sessions.contract import MAX_VALUE_BYTES
 from toolcell.sessions.listing import (
@@ -36,12 +36,12 @@ class MemorySessions:
 
     def emit(self, event: Event) -> None:
         """Take one event."""
-        record = to_record(event, self._limit)
-        if record.content is not None:
-            kept = self._contents.setdefault(str(record.data().get("key")), record.content)
-            record = replace(record, content=kept)
         self._last += 1
-        self._records.append(replace(record, seq=self._last))
+        record = to_record(event, self._limit, seq=self._last)
+        if isinstance(event, ContentKept) and record.content is not None:
+            kept = self._contents.setdefault(event.key, record.content)
+            record = replace(record, content=kept)
+        self._records.append(record)
 
     async def flush(self) -> None:
         """Nothing is pending."""

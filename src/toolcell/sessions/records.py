@@ -62,7 +62,11 @@ EVENT_NAMES: Final[Mapping[type, str]] = {
 
 _OWN_COLUMNS = frozenset({"scope", "at", "call_id", "parent_id"})
 _IN_BODY: Final[Mapping[type, tuple[str, ...]]] = {
-    kind: tuple(item.name for item in fields(kind) if item.name not in _OWN_COLUMNS)
+    kind: tuple(
+        item.name
+        for item in fields(kind)
+        if item.name not in _OWN_COLUMNS and (kind is not ContentKept or item.name != "text")
+    )
     for kind in EVENT_NAMES
 }
 """The fields of each kind of event that have no column of their own."""
@@ -135,37 +139,30 @@ class Record:
         return value
 
 
-def to_record(event: Event, limit: int) -> Record:
+def to_record(event: Event, limit: int, seq: int = 0) -> Record:
     """Return the record of `event`; each value in it is cut at about `limit` bytes.
 
     Messages and summaries are kept whole: they are what the next model call is made of. Never
     raises: an event that has no JSON form becomes a diagnostic that says so.
     """
     try:
-        return _record(event, limit)
+        return _record(event, limit, seq)
     except (TypeError, ValueError, AttributeError, RecursionError, RuntimeError) as error:
         lost = f"a {type(event).__name__} event could not be recorded: {error}"
         problem = Diagnostic(
             at=event.at, level="error", subject="sessions", message=lost, scope=event.scope
         )
-        return _record(problem, limit)
+        return _record(problem, limit, seq)
 
 
-def _record(event: Event, limit: int) -> Record:
+def _record(event: Event, limit: int, seq: int) -> Record:
     body: dict[str, Any] = {}
     for name in _IN_BODY[type(event)]:
         value = getattr(event, name)
-        if value is None:
-            continue
-        if isinstance(value, Message | Usage):
-            body[name] = _plain(value)
-        elif isinstance(event, Compacted):
-            # The next run begins with it, as it does with messages.
-            body[name] = list(value) if isinstance(value, tuple) else value
-        elif isinstance(event, CellStepped) and name in _PER_ITEM:
-            body[name] = [bounded(each, limit) for each in value]
-        elif name != "text" or not isinstance(event, ContentKept):
-            body[name] = bounded(value, limit)
+        if type(value) is str and len(value) <= limit // 4:
+            body[name] = value  # most fields are: no need to look further
+        elif value is not None:
+            body[name] = _held(event, name, value, limit)
     scope = event.scope
     return Record(
         type=EVENT_NAMES[type(event)],
@@ -178,7 +175,19 @@ def _record(event: Event, limit: int) -> Record:
         call_id=_clean(getattr(event, "call_id", None)),
         parent_id=_clean(getattr(event, "parent_id", None)),
         content=_clean(event.text) if isinstance(event, ContentKept) else None,
+        seq=seq,
     )
+
+
+def _held(event: Event, name: str, value: Any, limit: int) -> Any:
+    if isinstance(value, (Message, Usage)):
+        return _plain(value)
+    if isinstance(event, Compacted):
+        # The next run begins with it, as it does with messages.
+        return list(value) if isinstance(value, tuple) else value
+    if isinstance(event, CellStepped) and name in _PER_ITEM:
+        return [bounded(each, limit) for each in value]
+    return bounded(value, limit)
 
 
 def to_message(record: Record) -> Message:

@@ -5,6 +5,7 @@ Above: the group, the swarm. Below: `ports`, `schedule`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -24,12 +25,11 @@ class Child:
 
     Attributes:
         task: What it does.
-        fingerprint: Of the request it came from.
+        fingerprint: Of the request it came from, where it has an idempotency key.
         group_id: Its group.
         label: What people see; `phase` likewise.
         state: Where it is.
         outcome: What it came to, once it is over.
-        done: Set when it is over.
         scope: Cancels it while it runs.
         place: Its place in the queue.
         queued_at: Unix seconds; `started_at` and `ended_at` likewise.
@@ -44,13 +44,13 @@ class Child:
     queued_at: float
     state: Literal["queued", "running"] | EndState = "queued"
     outcome: ChildOutcome | None = None
-    done: anyio.Event = field(default_factory=anyio.Event)
     scope: anyio.CancelScope | None = None
     place: Place | None = None
     cancelled: bool = False
     started_at: float | None = None
     ended_at: float | None = None
     ended: int = 0
+    _followers: list[Callable[[], None]] = field(default_factory=list)
 
     @property
     def run_id(self) -> str:
@@ -90,8 +90,28 @@ class Child:
         )
         if found.outcome is not None:
             child.state = found.outcome.state
-            child.done.set()
         return child
+
+    def when_over(self, told: Callable[[], None]) -> Callable[[], None]:
+        """Call `told` once it is over, at once if it is; what comes back forgets `told`."""
+        if not self.live:
+            told()
+            return _nothing
+        self._followers.append(told)
+        return lambda: self._followers.remove(told) if told in self._followers else None
+
+    def tell_followers(self) -> None:
+        """Say that it is over, once."""
+        followers, self._followers = self._followers, []
+        for told in followers:
+            told()
+
+    async def over(self) -> None:
+        """Wait until it is over."""
+        if self.live:
+            ended = anyio.Event()
+            self.when_over(ended.set)
+            await ended.wait()
 
     def failure(self) -> str | None:
         """Return `Swarm agent <runId> <status>: <detail>` of a child that did not complete."""
@@ -122,3 +142,7 @@ class Child:
             if at is not None:
                 out[name] = round(at * 1000)
         return out
+
+
+def _nothing() -> None:
+    """Do nothing."""

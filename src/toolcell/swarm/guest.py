@@ -13,21 +13,20 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final, cast
 
-import anyio
-
 from toolcell.base.jsontext import Json, dumps
 from toolcell.codemode.extensions.contract import (
     Answering,
     CellContext,
+    GiveUp,
     GuestExtension,
-    Place,
     Queueing,
+    Settle,
 )
 from toolcell.codemode.view import GuestView
 from toolcell.errors import CallError
 from toolcell.execution.contract import GuestScript
 from toolcell.swarm.child import Child
-from toolcell.swarm.request import SpawnRequest, read_request
+from toolcell.swarm.request import read_request
 from toolcell.swarm.swarm import Refusal, Swarm
 from toolcell.tools.content import MISSING
 
@@ -46,12 +45,16 @@ PROMPT: Final = (
 def swarm_extension(swarm: Swarm, agent_id: str) -> GuestExtension:
     """Return the extension for runs of `agent_id`."""
 
-    def enter(arguments: list[Any], cell: CellContext, request_id: str) -> Place:
+    def enter(arguments: list[Any], cell: CellContext, request_id: str, settle: Settle) -> GiveUp:
         asked = read_request("agents.run", *(arguments[:2] if len(arguments) > 1 else ("", {})))
         if isinstance(asked, str):
             raise CallError(asked, code="invalid_input", effect="none")
         key = None if cell.replay_id is None else f"{cell.replay_id}:{request_id}"
-        return _placed(swarm, cell, asked, key)
+        child = swarm.spawn(cell.scope, asked, key=key)
+        if isinstance(child, Refusal):
+            code: Any = "blocked" if child.status == "forbidden" else "invalid_input"
+            raise CallError(child.message, code=code, effect="none")
+        return _followed(swarm, cell, child, settle, again=key is not None)
 
     def note(arguments: list[Any], cell: CellContext) -> Json:
         kind, text = (*arguments, None, None)[:2]
@@ -73,23 +76,23 @@ def swarm_extension(swarm: Swarm, agent_id: str) -> GuestExtension:
     )
 
 
-def _placed(swarm: Swarm, cell: CellContext, asked: SpawnRequest, key: str | None) -> Place:
-    child = swarm.spawn(cell.scope, asked, key=key)
-    if isinstance(child, Refusal):
-        code: Any = "blocked" if child.status == "forbidden" else "invalid_input"
-        raise CallError(child.message, code=code, effect="none")
+def _followed(
+    swarm: Swarm, cell: CellContext, child: Child, settle: Settle, *, again: bool
+) -> GiveUp:
+    """Answer when `child` is over; given up, it ends, unless the cell may be run `again`."""
 
-    async def place() -> str:
-        try:
-            await child.done.wait()
-        except anyio.get_cancelled_exc_class():
-            if key is None:
-                swarm.cancel(child)
-            raise
+    def answer() -> str:
         cell.untrusted = cell.untrusted or child.untrusted
         return dumps(_answer(child))
 
-    return place
+    forget = child.when_over(lambda: settle(answer))
+
+    def give_up() -> None:
+        forget()
+        if not again:
+            swarm.cancel(child)
+
+    return give_up
 
 
 def _answer(child: Child) -> dict[str, Json]:

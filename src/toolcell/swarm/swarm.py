@@ -75,7 +75,7 @@ class Swarm:
         self._children: dict[str, Child] = {}
         self._ended = 0
         self.recall: Recall | None = None
-        self._changed = anyio.Event()
+        self._changed: anyio.Event | None = None
 
     def rules(self, agent_id: str) -> SpawnRules:
         """Return what `agent_id` may start."""
@@ -146,6 +146,7 @@ class Swarm:
                 answer = self._looked_up(scope, ids, gone)
                 if answer.completed or not answer.pending:
                     return answer
+                self._changed = self._changed or anyio.Event()
                 await self._changed.wait()
         return self._looked_up(scope, ids, gone)
 
@@ -179,12 +180,15 @@ class Swarm:
         group = self._groups.get(group_id(scope))
         if group is None or not group.live:
             return
-        live = [child for child in group.children.values() if child.live]
-        for child in reversed(live):  # the queue empties from behind, so that nothing moves up
-            self.cancel(child)
+        live = self._cancel_all(group)
         with anyio.CancelScope(shield=True), anyio.move_on_after(_CLOSING_SECONDS):
             for child in live:
-                await child.done.wait()
+                await child.over()
+
+    def close(self) -> None:
+        """End every child: the runtime closes, and nothing that is queued can start."""
+        for group in tuple(self._groups.values()):
+            self._cancel_all(group)
 
     def runs_in(self, session_id: str) -> bool:
         """Whether a child that is not over has this session."""
@@ -206,10 +210,16 @@ class Swarm:
             "over": sum(len(group.children) - group.live for group in groups),
         }
 
+    def _cancel_all(self, group: Group) -> list[Child]:
+        live = [child for child in group.children.values() if child.live]
+        for child in reversed(live):  # the queue empties from behind, so that nothing moves up
+            self.cancel(child)
+        return live
+
     async def _settled(self, run_id: str) -> None:
         owned = next((g for g in self._groups.values() if g.owner.run_id == run_id), None)
         for child in () if owned is None else tuple(owned.children.values()):
-            await child.done.wait()
+            await child.over()
             await self._settled(child.run_id)
 
     def _refused(self, scope: RunScope, asked: SpawnRequest, rules: SpawnRules) -> Refusal | None:
@@ -265,7 +275,7 @@ class Swarm:
         )
         child = Child(
             task=task,
-            fingerprint=asked.fingerprint,
+            fingerprint="" if key is None else asked.fingerprint,
             group_id=group.id,
             label=asked.label,
             phase=asked.phase or group.phase,
@@ -315,9 +325,10 @@ class Swarm:
             group.live -= 1
             if child.place is not None:
                 group.schedule.leave(child.place)
-        child.done.set()
-        self._changed.set()
-        self._changed = anyio.Event()
+        child.tell_followers()
+        changed, self._changed = self._changed, None
+        if changed is not None:
+            changed.set()
 
     async def _recalled(self, scope: RunScope, ids: Sequence[str]) -> Mapping[str, Child]:
         """Return children of earlier processes that runs of this session started."""

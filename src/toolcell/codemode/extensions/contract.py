@@ -149,19 +149,22 @@ class Calling:
     check: Callable[[list[Any], CellContext], None] = _nothing_to_refuse
 
 
-Place: TypeAlias = Callable[[], Awaitable[str]]
-"""A place in a queue: awaited until its turn came and it is over, it gives JSON text."""
+Settle: TypeAlias = Callable[[Callable[[], str]], None]
+"""Told once that a place is over; what it is given makes the JSON text, or raises CallError."""
+
+GiveUp: TypeAlias = Callable[[], None]
+"""Gives a place up; safe to call when it is over."""
 
 
 @dataclass(frozen=True, slots=True)
 class Queueing:
     """Waits in a queue of its own, outside the cell's slots and their queue (rule 11.2).
 
-    `enter(arguments, cell, request_id)` takes the place at once, in the order of the requests; it
-    may raise CallError. Cancelling the place gives it up.
+    `enter(arguments, cell, request_id, settle)` takes the place at once, in the order of the
+    requests; it may raise CallError. Nothing of the cell runs while it waits.
     """
 
-    enter: Callable[[list[Any], CellContext, str], Place]
+    enter: Callable[[list[Any], CellContext, str, Settle], GiveUp]
 
 
 @dataclass(frozen=True, slots=True)
