@@ -28,9 +28,9 @@ HEAD = """# Configuration
 toolcell reads one JSON5 file: `--config FILE`, else `$TOOLCELL_CONFIG`, else
 `~/.toolcell/toolcell.json`. `toolcell config get|set|unset|validate` read and change it; `set`
 keeps your comments. The library takes the same tree as `CodeMode(config={...})`. Unknown keys and
-wrong types are errors that name the path; numbers outside a range are moved to its nearer end.
-Relative paths in it start at the folder toolcell is started in, not at the file's; `~` is your
-home.
+wrong types are errors that name the path and, for a key, the one that was meant; numbers outside
+a range are moved to its nearer end. Relative paths in it start at the folder toolcell is started
+in, not at the file's; `~` is your home.
 This page is generated from the models (`python3 tasks.py docs --write`).
 """
 

@@ -104,6 +104,11 @@ def test_config_is_set_validated_and_read_back(toolcell):
         "executor": "quickjs",
         "guestApi": "catalog",
     }
+    for path in ("mcp.servers.x.comand", "mcp.servers.x.oauth.clientID"):
+        code, _, err = toolcell("config", "set", path, "y")
+        assert code == 2
+        assert f"not written: {path}: unknown key; did you mean " in err
+    assert toolcell("config", "set", "mcp.servers.x.args", '["a"]')[0] == 0  # before its command
     assert toolcell("config", "unset", "tools.codeMode")[0] == 0
     assert toolcell("config", "get", "tools.codeMode")[0] == 1
 

@@ -65,6 +65,18 @@ def mcp_servers_of(
     }
 
 
+def check_mcp_keys(config: Config) -> None:
+    """Refuse a key of an MCP server that nothing reads; settings may be incomplete yet.
+
+    Raises:
+        ConfigError: an unknown key.
+    """
+    from toolcell.sources.mcp.settings import check_server_keys  # noqa: PLC0415 - for writing only
+
+    for name, mapping in config.mcp.servers.items():
+        check_server_keys(name, mapping)
+
+
 def endpoints_of(config: Config) -> dict[str, Endpoint]:
     """Return every model endpoint; one that cannot be used says so when it is asked for."""
     return {

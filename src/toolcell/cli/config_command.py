@@ -12,6 +12,7 @@ from cyclopts import App
 
 from toolcell.app.settings import (
     approval_rules_of,
+    check_mcp_keys,
     endpoints_of,
     mcp_servers_of,
     policy_of,
@@ -143,7 +144,7 @@ def _value(text: str) -> Any:
 def _write(shared: Shared, text: str) -> int:
     file, _ = config_path(shared.config)
     try:
-        parse_config(parse_json5(text, origin=str(file)))
+        check_mcp_keys(parse_config(parse_json5(text, origin=str(file))))
     except ConfigError as error:
         print_error(f"not written: {error.message}")
         return MISUSED

@@ -5,14 +5,16 @@ Above: loading, the library face, `toolcell config`. Below: `config.tree`.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar, get_args
+from dataclasses import dataclass
+from types import UnionType
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
 from toolcell.config.fields import Settings
 from toolcell.config.tree import Config
+from toolcell.config.unknown import unknown_key
 from toolcell.errors import ConfigError
 
 _PLAIN = {
@@ -63,21 +65,72 @@ def parse_node(kind: type[S], data: Mapping[str, Any], at: tuple[str, ...] = ())
 def _problems(error: ValidationError, at: tuple[str, ...]) -> list[tuple[str, str]]:
     found: dict[str, str] = {}
     for entry in error.errors(include_url=False, include_input=False):
-        location = (*at, *entry["loc"])
-        path = _dotted(location)
-        text = _sentence(entry["type"], entry["msg"], entry.get("ctx") or {}, location)
+        place = _place((*at, *entry["loc"]))
+        path = _dotted(place.parts)
+        text = _sentence(entry["type"], entry["msg"], entry.get("ctx") or {}, place)
         found[path] = f"{found[path]}; or {text}" if path in found else text
     return list(found.items())
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where an error is: keys and indexes, and the node that the last of them belongs to."""
+
+    parts: tuple[str | int, ...]
+    node: type[BaseModel] | None
+
+
+def _place(location: Sequence[str | int]) -> _Place:
+    """Follow pydantic's location down the tree's types.
+
+    Names that people chose, such as an agent's id, may be spelt like a key or like the name of a
+    union's member, so that only the types tell what a part is.
+    """
+    parts: list[str | int] = []
+    node: type[BaseModel] | None = None
+    kind: Any = Config
+    for part in location:
+        kind, choices = _bare(kind)
+        if choices and isinstance(part, str) and _union_tag(part):
+            continue
+        parts.append(part)
+        node = kind if isinstance(kind, type) and issubclass(kind, BaseModel) else None
+        kind = _field(node, part) if node is not None else _element(kind)
+    return _Place(tuple(parts), node)
+
+
+def _bare(kind: Any) -> tuple[Any, bool]:
+    """Return a type without `Annotated` and None, and whether it still is a union."""
+    while get_origin(kind) is Annotated:
+        kind = get_args(kind)[0]
+    if get_origin(kind) not in {Union, UnionType}:
+        return kind, False
+    members = [member for member in get_args(kind) if member is not type(None)]
+    return _bare(members[0]) if len(members) == 1 else (None, True)
+
+
+def _field(node: type[BaseModel], part: str | int) -> Any:
+    for name, field in node.model_fields.items():
+        if part in {name, field.alias}:
+            return field.annotation
+    return None
+
+
+def _element(kind: Any) -> Any:
+    """Return the type of what a mapping or a list holds."""
+    arguments = get_args(kind)
+    return arguments[-1] if get_origin(kind) in {dict, list} else None
 
 
 def _dotted(location: Sequence[str | int]) -> str:
     parts: list[str] = []
     for part in location:
-        if isinstance(part, int) and parts:
-            parts[-1] += f"[{part}]"
-        elif isinstance(part, str) and not _union_tag(part):
-            parts.append(part if "." not in part and "/" not in part else f'["{part}"]')
-    return ".".join(parts).replace(".[", "[")
+        if isinstance(part, int):
+            parts.append(f"[{part}]")
+        else:
+            plain = "." not in part and "/" not in part
+            parts.append(f".{part}" if plain else f'["{part}"]')
+    return "".join(parts).removeprefix(".")
 
 
 def _union_tag(part: str) -> bool:
@@ -85,11 +138,9 @@ def _union_tag(part: str) -> bool:
     return part in {"bool", "int", "none", "str"} or part.startswith(("literal[", "function-"))
 
 
-def _sentence(
-    kind: str, message: str, context: Mapping[str, Any], location: Sequence[str | int]
-) -> str:
+def _sentence(kind: str, message: str, context: Mapping[str, Any], place: _Place) -> str:
     if kind == "extra_forbidden":
-        return _unknown_key(location)
+        return unknown_key(str(place.parts[-1]), _keys_of(place.node))
     if kind == "value_error":
         return str(context.get("error", message))
     if kind == "literal_error":
@@ -97,30 +148,13 @@ def _sentence(
     return _PLAIN.get(kind) or message.replace("Input should be", "must be")
 
 
-def _unknown_key(location: Sequence[str | int]) -> str:
-    key = str(location[-1])
-    near = difflib.get_close_matches(key, _keys_at(location[:-1]), n=1)
-    hint = f"; did you mean {near[0]!r}?" if near else ""
-    return f"unknown key{hint}"
-
-
-def _keys_at(location: Sequence[str | int]) -> list[str]:
-    model: type[BaseModel] | None = Config
-    for part in location:
-        if model is None:
-            return []
-        by_alias = {field.alias: field for field in model.model_fields.values()}
-        field = by_alias.get(str(part))
-        if field is not None:
-            model = _model_in(field.annotation)
-    return [field.alias or "" for field in model.model_fields.values()] if model else []
-
-
-def _model_in(annotation: Any) -> type[BaseModel] | None:
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation
-    for argument in get_args(annotation):
-        found = _model_in(argument)
-        if found is not None:
-            return found
-    return None
+def _keys_of(node: type[BaseModel] | None) -> list[str]:
+    """Return the keys of a node, and those below it as paths: `mcpServers` may be meant for one."""
+    keys: list[str] = []
+    for field in node.model_fields.values() if node is not None else ():
+        name = field.alias or ""
+        keys.append(name)
+        inner, _ = _bare(field.annotation)
+        if isinstance(inner, type) and issubclass(inner, BaseModel):
+            keys += [f"{name}.{below.alias}" for below in inner.model_fields.values()]
+    return keys

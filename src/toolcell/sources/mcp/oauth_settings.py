@@ -1,6 +1,7 @@
 """Owns `OAuthSettings`: how toolcell signs in to an HTTP server, and the parser of its keys.
 
-Above: server settings. Below: `errors`. Refuses to know: tokens, browsers, the MCP SDK.
+Above: server settings. Below: `config.unknown`, `errors`. Refuses to know: tokens, browsers,
+the MCP SDK.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias
 
+from toolcell.config.unknown import unknown_key
 from toolcell.errors import ConfigError
 
 Grant: TypeAlias = Literal["authorization_code", "client_credentials"]
@@ -18,6 +20,7 @@ DEFAULT_REDIRECT_PORT: Final = 19_876
 """Where the browser comes back to. Fixed, for servers that compare the address to the letter."""
 
 _TEXTS: Final = {"clientId", "clientSecret", "scope", "issuer"}
+_KEYS: Final = frozenset({*_TEXTS, "grant", "redirectPort"})
 _GRANTS: Final = ("authorization_code", "client_credentials")
 
 
@@ -82,9 +85,18 @@ def _item(key: str, value: Any, path: str) -> Any:
             msg = f"expected a port from 1 to 65535, got {value!r:.80}"
             raise ConfigError(msg, path=path)
         return value
-    known = ", ".join(sorted({*_TEXTS, "grant", "redirectPort"}))
-    msg = f"unknown key; known keys: {known}"
-    raise ConfigError(msg, path=path)
+    raise ConfigError(unknown_key(key, _KEYS), path=path)
+
+
+def check_oauth_keys(mapping: Mapping[str, Any], path: str) -> None:
+    """Refuse a key that nothing reads, whatever the values are.
+
+    Raises:
+        ConfigError: an unknown key.
+    """
+    for key in mapping:
+        if _camel(str(key)) not in _KEYS:
+            raise ConfigError(unknown_key(str(key), _KEYS), path=f"{path}.{key}")
 
 
 def _checked(settings: OAuthSettings, path: str) -> OAuthSettings:

@@ -1,6 +1,6 @@
 """Owns `McpServerSettings`: what one configured MCP server comes to at run time, and its parser.
 
-Above: `McpSource`, which starts the servers. Below: `errors`.
+Above: `McpSource`, which starts the servers. Below: `config.unknown`, `errors`.
 Refuses to know: files, the environment, and the MCP SDK.
 """
 
@@ -11,8 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
+from toolcell.config.unknown import unknown_key
 from toolcell.errors import ConfigError
-from toolcell.sources.mcp.oauth_settings import OAuthSettings, parse_oauth
+from toolcell.sources.mcp.oauth_settings import OAuthSettings, check_oauth_keys, parse_oauth
 
 HttpTransport: TypeAlias = Literal["streamable-http", "sse"]
 Transport: TypeAlias = Literal["stdio", "streamable-http", "sse"]
@@ -81,14 +82,28 @@ def parse_server(name: str, mapping: Mapping[str, Any]) -> McpServerSettings:
         raise ConfigError(msg, path=where)
     values: dict[str, Any] = {}
     for key, value in mapping.items():
-        target = _snake(str(key))
-        reader = _READERS.get(target)
-        if reader is None:
-            known = ", ".join(sorted(_camel(name) for name in _READERS))
-            msg = f"unknown key; known keys: {known}"
-            raise ConfigError(msg, path=f"{where}.{key}")
-        values[target] = reader(value, f"{where}.{key}")
+        target = _target(key, where)
+        values[target] = _READERS[target](value, f"{where}.{key}")
     return _checked(McpServerSettings(**values), where, frozenset(values))
+
+
+def check_server_keys(name: str, mapping: Mapping[str, Any]) -> None:
+    """Refuse a key that nothing reads, in settings that may be incomplete yet.
+
+    Raises:
+        ConfigError: an unknown key; its path is `mcp.servers.<name>.<key>`.
+    """
+    where = f"mcp.servers.{name}"
+    for key, value in mapping.items():
+        if _target(key, where) == "oauth" and isinstance(value, Mapping):
+            check_oauth_keys(value, f"{where}.{key}")
+
+
+def _target(key: object, where: str) -> str:
+    target = _snake(str(key))
+    if target in _READERS:
+        return target
+    raise ConfigError(unknown_key(str(key), map(_camel, _READERS)), path=f"{where}.{key}")
 
 
 def _checked(settings: McpServerSettings, where: str, given: frozenset[str]) -> McpServerSettings:
