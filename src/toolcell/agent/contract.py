@@ -23,6 +23,9 @@ from toolcell.tools.content import ToolResult
 PlanSurface: TypeAlias = Callable[[], Awaitable[SurfacePlan]]
 """Asked before each model call, so that tools may come and go between them."""
 
+Finish: TypeAlias = Literal["stop", "tool_calls", "length", "filtered", "other"]
+"""Why a model stopped; `stop` as well where the tools it called ended the turn."""
+
 CallTool: TypeAlias = Callable[[VisibleTool, Mapping[str, Any], str], Awaitable[ToolResult]]
 """Runs one call through the gate: the tool, its arguments, the call's id. Raises CallError."""
 
@@ -156,7 +159,7 @@ class RunResult:
 
     Attributes:
         status: `failed` when the provider, enforcement or a limit ended it; `error` says why.
-        text: The model's last words.
+        text: The model's last words; where tools ended the turn, those it said before, or none.
         messages: What the run added to the conversation, the prompt first.
         turns: Model calls made, those for summaries apart.
         usage: Tokens of all of them, and of the summaries.
@@ -168,5 +171,5 @@ class RunResult:
     messages: tuple[Message, ...]
     turns: int
     usage: Usage
-    finish: Literal["stop", "tool_calls", "length", "filtered", "other"] | None = None
+    finish: Finish | None = None
     error: ToolcellError | None = None

@@ -41,6 +41,12 @@ class Dispatch:
         self._call_tool = call_tool
         self._limits = limits
         self.answers = [answer(call.id, ABORTED, is_error=True) for call in calls]
+        self._ending: set[int] = set()
+
+    @property
+    def over(self) -> bool:
+        """Whether the turn is over: every call says so, so that no result is left unread."""
+        return len(self._ending) == len(self._calls)
 
     async def run(self) -> None:
         """Run them at the same time, but each sequential tool alone and in its place."""
@@ -71,11 +77,12 @@ class Dispatch:
         if isinstance(arguments, str):
             self._refuse(index, f"arguments of tool {visible.name!r} {arguments}")
             return
-        self.answers[index] = await self._answered(call.id, visible, arguments)
+        self.answers[index] = await self._answered(index, visible, arguments)
 
     async def _answered(
-        self, call_id: str, visible: VisibleTool, arguments: Mapping[str, Any]
+        self, index: int, visible: VisibleTool, arguments: Mapping[str, Any]
     ) -> Message:
+        call_id = self._calls[index].id
         limit = self._limits.max_result_bytes
         own = visible.sourced.tool.kind is ToolKind.CONTROL
         try:
@@ -83,6 +90,8 @@ class Dispatch:
         except CallError as error:
             worded = outside_text if error.untrusted else bounded_text
             return answer(call_id, worded(error.message, limit), is_error=True)
+        if result.terminate:
+            self._ending.add(index)
         text, images = result_parts(result, limit=None if own else limit)
         return answer(call_id, text, is_error=result.is_error, images=images)
 

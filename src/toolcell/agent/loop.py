@@ -1,4 +1,6 @@
-"""Owns the agent loop: prepare, turn, act, until the model has nothing more to call.
+"""Owns the agent loop: prepare, turn, act, until the model calls nothing more.
+
+Or until all it called say that the turn is over (BEHAVIOURS 333).
 
 A small state machine and nothing else: what a model sees is the plan's business, how a call is
 guarded the gate's, what is kept the sink's.
@@ -126,8 +128,8 @@ class AgentRun:
                     state = await self._turn(plan, request)
                 case Act(plan, calls):
                     state = await self._act(plan, calls)
-                case Done(reply):
-                    return replace(self._result("completed"), finish=reply.finish)
+                case Done(finish):
+                    return replace(self._result("completed"), finish=finish)
 
     async def _prepare(self) -> Turn:
         if self._turns >= self._limits.max_turns:
@@ -182,7 +184,7 @@ class AgentRun:
         self._ports.sink.emit(called)
         calls = with_own_ids(reply.message.tool_calls, self._call_ids)
         self._add(replace(reply.message, tool_calls=calls))
-        return Act(plan, calls) if calls else Done(reply)
+        return Act(plan, calls) if calls else Done(reply.finish)
 
     def _told(self, piece: str) -> None:
         self._heard = True
@@ -239,14 +241,14 @@ class AgentRun:
             return "the endpoint refused a request with images"
         return "" if self._request.takes_images else f"{self._request.model} does not take images"
 
-    async def _act(self, plan: SurfacePlan, calls: tuple[ToolCall, ...]) -> Prepare:
+    async def _act(self, plan: SurfacePlan, calls: tuple[ToolCall, ...]) -> Prepare | Done:
         dispatch = Dispatch(calls, plan, self._ports.call_tool, self._limits)
         try:
             await dispatch.run()
         finally:
             for message in dispatch.answers:
                 self._add(message)
-        return Prepare()
+        return Done("stop") if dispatch.over else Prepare()
 
     def _add(self, message: Message) -> None:
         self._talk.add(message)

@@ -1,6 +1,6 @@
 """Owns the states of a run: prepare → turn → act → prepare, until done.
 
-Above: the loop. Below: `protocol.messages`, `surface.plan`.
+Above: the loop. Below: `contract`, `protocol.messages`, `surface.plan`.
 """
 
 from __future__ import annotations
@@ -8,7 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from toolcell.protocol.messages import ModelReply, ModelRequest, ToolCall
+from toolcell.agent.contract import Finish
+from toolcell.protocol.messages import ModelRequest, ToolCall
 from toolcell.surface.plan import SurfacePlan
 
 
@@ -35,9 +36,9 @@ class Act:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The model has answered."""
+    """The model has answered, or the tools it called say that the turn is over."""
 
-    reply: ModelReply
+    finish: Finish
 
 
 State: TypeAlias = Prepare | Turn | Act | Done

@@ -109,7 +109,7 @@ class Passage:
             await checkpoint_if_cancelled()
             raise tool_failure(error, invocation, self.arguments) from error
         self.pace.restart()
-        return accepted(returned, invocation.subject)
+        return accepted(returned, invocation.subject, trusted=invocation.sourced.trusted)
 
     def outcome(
         self, status: Status, *, details: Any = None, error: str | None = None

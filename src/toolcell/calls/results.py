@@ -29,8 +29,13 @@ MAX_PLACE_CHARS: Final = 120
 _SCALARS: Final = (str, int, float, bool, type(None))
 
 
-def accepted(returned: object, subject: str) -> ToolResult:
+def accepted(returned: object, subject: str, *, trusted: bool) -> ToolResult:
     """Return a copy of a tool's result that later changes by the tool cannot reach.
+
+    Args:
+        returned: What the body gave.
+        subject: How messages name the tool.
+        trusted: Whether it is local code: nothing else ends a turn, and no failure does.
 
     Raises:
         CallError: `output_contract`: it is no ToolResult, not JSON, or too large.
@@ -44,6 +49,7 @@ def accepted(returned: object, subject: str) -> ToolResult:
         details=plain_details(returned.details, subject),
         is_error=bool(returned.is_error),
         untrusted=bool(returned.untrusted),
+        terminate=trusted and bool(returned.terminate) and not returned.is_error,
     )
 
 

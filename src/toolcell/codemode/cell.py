@@ -297,6 +297,7 @@ class Cell:
             omitted_bytes=reply.omitted_bytes,
             replay_safe=self.context.restart_safe,
             untrusted=self.context.untrusted,
+            terminate=self.context.terminate,
         )
 
     def _with_reference(self, value: str, marker: dict[str, Any]) -> dict[str, Any]:

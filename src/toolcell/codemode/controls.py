@@ -125,6 +125,7 @@ def tool_result(outcome: Outcome) -> ToolResult:
         content=(TextContent(model_text(outcome)),),
         details=outcome.to_dict(),
         is_error=outcome.status == "failed",
+        terminate=outcome.status == "completed" and outcome.terminate,
     )
 
 

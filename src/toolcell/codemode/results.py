@@ -28,6 +28,8 @@ class Completed:
         omitted_bytes: What the output cap left out, value included; 0 for nothing.
         replay_safe: Whether the cell was restart-safe (rule 3.13).
         untrusted: Whether anything from the network reached the cell (rule 4.9).
+        terminate: Whether a tool that the program called said that the turn is over; no part of
+            the JSON.
     """
 
     value: Json
@@ -36,6 +38,7 @@ class Completed:
     omitted_bytes: int = 0
     replay_safe: bool = False
     untrusted: bool = False
+    terminate: bool = False
     status: Literal["completed"] = field(default="completed", init=False)
 
     def to_dict(self) -> dict[str, Any]:

@@ -71,18 +71,23 @@ class ToolResult:
         details: Plain JSON for guest code; `MISSING` when the tool has none.
         is_error: The tool itself reports failure, as a value.
         untrusted: It came from the network (MCP, web): wrapped where a model reads it (rule 4.9).
+        terminate: The turn is over with this call: the model need not be asked again. Only local
+            code may say so, and never of a failure.
     """
 
     content: tuple[Content, ...] = ()
     details: Any = MISSING
     is_error: bool = False
     untrusted: bool = False
+    terminate: bool = False
 
     def to_dict(self) -> dict[str, Any]:
-        """Return `{content, details?, isError?}`."""
+        """Return `{content, details?, isError?, terminate?}`."""
         out: dict[str, Any] = {"content": [block.to_dict() for block in self.content]}
         if self.details is not MISSING:
             out["details"] = self.details
         if self.is_error:
             out["isError"] = True
+        if self.terminate:
+            out["terminate"] = True
         return out

@@ -44,12 +44,14 @@ class _Bridge:
 
     Attributes:
         untrusted: Whether anything from the network reached the body.
+        terminate: Whether a tool it called said that the turn is over.
     """
 
     seat: CodeSeat
     context: ToolContext
     budget: Deadline
     untrusted: bool = field(default=False)
+    terminate: bool = field(default=False)
 
     async def answer(self, method: str, args: list[Any]) -> Any:
         """Answer one request; raises CallError."""
@@ -94,6 +96,7 @@ class _Bridge:
             self.untrusted = self.untrusted or error.untrusted
             raise
         self.untrusted = self.untrusted or result.untrusted
+        self.terminate = self.terminate or result.terminate
         return envelope(entry, result)
 
 
@@ -129,6 +132,7 @@ async def run_code(
         _outcome(end) | {"logs": end.logs, "telemetry": telemetry()},
         untrusted=bridge.untrusted,
         is_error=end.kind != "done",
+        terminate=end.kind == "done" and bridge.terminate,
     )
 
 

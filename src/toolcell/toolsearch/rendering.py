@@ -28,12 +28,20 @@ _COMPARED_CHARS: Final = 1 << 16
 
 
 def data_result(
-    value: Any, *, untrusted: bool, notes: Sequence[str] = (), is_error: bool = False
+    value: Any,
+    *,
+    untrusted: bool,
+    notes: Sequence[str] = (),
+    is_error: bool = False,
+    terminate: bool = False,
 ) -> ToolResult:
     """Return plain JSON as a result, and its text for the model."""
     text = "\n".join((dumps(value), *notes))
     return ToolResult(
-        content=(TextContent(_shown(text, untrusted=untrusted)),), details=value, is_error=is_error
+        content=(TextContent(_shown(text, untrusted=untrusted)),),
+        details=value,
+        is_error=is_error,
+        terminate=terminate,
     )
 
 
@@ -48,7 +56,7 @@ def envelope(entry: Entry, result: ToolResult) -> dict[str, Any]:
 
 
 def call_result(entry: Entry, result: ToolResult) -> ToolResult:
-    """Return the result of `tool_call`; a failed target makes it a failed call (BEHAVIOURS 333)."""
+    """Return the result of `tool_call`: like its target it fails, or ends the turn (333)."""
     named = {"id": entry.id, "name": entry.name, "source": entry.sourced.source}
     text = dumps({"tool": named, "result": _readable(result)})
     images: tuple[Content, ...] = tuple(b for b in result.content if isinstance(b, ImageContent))
@@ -56,6 +64,7 @@ def call_result(entry: Entry, result: ToolResult) -> ToolResult:
         content=(TextContent(_shown(text, untrusted=result.untrusted)), *images),
         details=envelope(entry, result),
         is_error=result.is_error,
+        terminate=result.terminate,
     )
 
 

@@ -37,6 +37,7 @@ async def call_tool(entry: Entry, arguments: Any, cell: CellContext) -> ToolResu
         cell.untrusted = cell.untrusted or error.untrusted
         raise
     cell.untrusted = cell.untrusted or result.untrusted
+    cell.terminate = cell.terminate or result.terminate
     return result
 
 

@@ -103,6 +103,7 @@ class CellContext:
         replay_id: Equal for the same restart-safe cell run again; None for other cells.
         on_update: Gets the progress of nested calls (BEHAVIOURS 167); None when nobody listens.
         untrusted: Whether anything from the network reached the cell (rule 4.9).
+        terminate: Whether a tool it called said that the turn is over (BEHAVIOURS 333).
     """
 
     catalog: CatalogAccess
@@ -116,6 +117,7 @@ class CellContext:
     replay_id: str | None = None
     on_update: Callable[[Any], None] | None = None
     untrusted: bool = False
+    terminate: bool = False
 
     def update(self, value: Any) -> None:
         """Hand a nested call's progress on to whoever waits for the cell now."""
