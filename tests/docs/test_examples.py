@@ -19,11 +19,12 @@ PAGES = [ROOT / "README.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").rglob
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 ELSEWHERE = {
     ("docs/gateway.md", "python"): "tests/gateway/test_docs.py",
+    ("docs/mcp.md", "js"): "tests/sources/mcp/test_docs.py",
     ("docs/tool-search.md", "python"): "tests/toolsearch/test_docs.py",
     ("docs/tool-search.md", "js"): "tests/toolsearch/test_docs.py",
     ("docs/adapters.md", "python"): "tests/toolsearch/test_docs.py",
 }
-"""Pages whose examples need a gateway, a network lock or a process: the test that runs them."""
+"""Pages whose examples need a gateway, a network lock or a server: the test that runs them."""
 
 INSIDE = "cm."
 """How a fragment begins that stands inside `async with CodeMode(...) as cm:`."""

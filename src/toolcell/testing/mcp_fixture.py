@@ -205,6 +205,9 @@ class Fixture:
             "prompts/list": lambda _: {"prompts": [{"name": "greet", "_meta": {"x": CANARY}}]},
             "prompts/get": _prompt,
         }
+        if self.options.templates != "none":
+            flood = self.options.templates == "flood"
+            self.server.handlers["resources/templates/list"] = _flood if flood else _templates
 
 
 def _named(name: str) -> Any:
@@ -268,6 +271,32 @@ def _resources(params: Mapping[str, Any]) -> Mapping[str, Any]:
     return {"resources": [item], **({"nextCursor": str(page + 1)} if page < 2 else {})}
 
 
+def _templates(params: Mapping[str, Any]) -> Mapping[str, Any]:
+    if not params.get("cursor"):
+        note = {"uriTemplate": "note://{id}", "name": "note", "_meta": {"x": CANARY}}
+        return {"resourceTemplates": [note, {"name": "no uri"}, 7], "nextCursor": "2"}
+    return {
+        "resourceTemplates": [
+            {
+                "uriTemplate": "note://{+path}{?page,size}",
+                "name": "a\x07 page\u202e of\na note",
+                "description": "x" * 100_000,
+                "mimeType": "text/plain",
+                "icons": [{"src": CANARY}],
+            },
+            {"uriTemplate": "note://{id:3}", "name": "unreadable"},
+            {"uriTemplate": "note://\u202e{id}", "name": "reordered"},
+            {"uriTemplate": "note://" + "{x}" * 5_000, "name": "long"},
+        ]
+    }
+
+
+def _flood(params: Mapping[str, Any]) -> Mapping[str, Any]:
+    page = int(params.get("cursor") or 0)
+    items = [{"uriTemplate": f"note://{page}/{n}/{{id}}", "name": "n"} for n in range(4_000)]
+    return {"resourceTemplates": items, "nextCursor": str(page + 1)}
+
+
 def _read_resource(params: Mapping[str, Any]) -> Mapping[str, Any]:
     uri = params["uri"]
     body = {"blob": _PIXEL} if uri.endswith("2") else {"text": f"text of {uri}"}
@@ -303,6 +332,12 @@ def main() -> None:
     parser.add_argument("--endless", action="store_true", help="pages never end")
     parser.add_argument("--odd", action="store_true", help="list odd tools too")
     parser.add_argument("--resources", action="store_true", help="offer resources and prompts")
+    parser.add_argument(
+        "--templates",
+        choices=("some", "none", "flood"),
+        default="some",
+        help="resource templates; none: their method is not known",
+    )
     parser.add_argument("--fail-lists", type=int, default=0, help="refuse the first listings")
     parser.add_argument("--stale-list", type=float, default=0, help="first list old, this late")
     parser.add_argument("--garbage", type=int, default=0, help="so many lines of prose first")

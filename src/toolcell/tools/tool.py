@@ -120,7 +120,12 @@ class McpOrigin:
     server: str
     tool: str
     operation: Literal[
-        "tool", "resources.list", "resources.read", "prompts.list", "prompts.get"
+        "tool",
+        "resources.list",
+        "resources.templates",
+        "resources.read",
+        "prompts.list",
+        "prompts.get",
     ] = "tool"
 
 

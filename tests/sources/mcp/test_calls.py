@@ -204,6 +204,7 @@ async def test_resources_and_prompts_are_operations() -> None:
         operations = [t for t in mcp.source.tools() if t.tool.kind is ToolKind.MCP_OPERATION]
         assert [(t.id, t.mcp.operation) for t in operations] == [
             ("mcp:fx:$resources.list", "resources.list"),
+            ("mcp:fx:$resources.templates", "resources.templates"),
             ("mcp:fx:$resources.read", "resources.read"),
             ("mcp:fx:$prompts.list", "prompts.list"),
             ("mcp:fx:$prompts.get", "prompts.get"),
@@ -228,6 +229,82 @@ async def test_resources_and_prompts_are_operations() -> None:
             await mcp.call("fx:$resources.read", {})
         with pytest.raises(CallError, match="must be texts"):
             await mcp.call("fx:$prompts.get", {"name": "g", "arguments": {"who": 1}})
+
+
+async def test_resource_templates_are_listed_with_what_to_fill_in() -> None:
+    """BEHAVIOURS 225, MC-13: paged and bounded; malformed ones are left out and counted."""
+    async with running({"fx": fixture("--resources")}) as mcp:
+        listed = (await mcp.call("fx:$resources.templates")).details
+        assert [each["uriTemplate"] for each in listed["resourceTemplates"]] == [
+            "note://{id}",
+            "note://{+path}{?page,size}",
+            "note://{id:3}",
+        ]
+        first, second, third = listed["resourceTemplates"]
+        assert first == {"uriTemplate": "note://{id}", "name": "note", "variables": ["id"]}
+        assert (second["name"], second["variables"]) == (
+            "a page of a note",
+            ["path", "page", "size"],
+        )
+        assert len(second["description"]) == 16_384
+        assert "variables" not in third
+        assert listed["warning"] == "4 malformed item(s) left out"
+        assert "CANARY" not in str(listed)
+        page = (await mcp.call("fx:$resources.templates", {"cursor": "2"})).details
+        assert [each["name"] for each in page["resourceTemplates"]] == [
+            "a page of a note",
+            "unreadable",
+        ]
+
+
+async def test_a_template_is_read_with_its_variables() -> None:
+    """BEHAVIOURS 225: filled in as RFC 6570 says, by the operation that reads."""
+    async with running({"fx": fixture("--resources")}) as mcp:
+        for uri, variables, read in (
+            ("note://{id}", {"id": "a b/ü?"}, "note://a%20b%2F%C3%BC%3F"),
+            ("note://{+path}{?page,size}", {"path": "a/b", "page": "1"}, "note://a/b?page=1"),
+            ("note://x{/parts*}", {"parts": ["a", "b"]}, "note://x/a/b"),
+            ("note://plain", {}, "note://plain"),
+        ):
+            given = {"uri": uri, "variables": variables}
+            got = (await mcp.call("fx:$resources.read", given)).details
+            assert got["contents"][0]["text"] == f"text of {read}"
+
+
+@pytest.mark.parametrize(
+    ("uri", "variables", "why"),
+    [
+        ("note://{id}", {}, "no value for 'id'"),
+        ("note://{id}", {"id": "1", "name": "x"}, "no variable 'name'; it has 'id'"),
+        ("note://{id}", {"id": 7}, "must be texts or lists of texts"),
+        ("note://{id}", ["1"], "must be an object of texts"),
+        ("note://{id", {"id": "1"}, "no template that can be filled in"),
+        ("note://{id}", {"id": "x" * 70_000}, "at most 65536 are sent"),
+        ("note://{id}", {"id": "\ud83d"}, "half of a surrogate pair"),
+        ("{v}" * 5_000, {"v": "1"}, "no template that can be filled in"),
+    ],
+)
+async def test_variables_that_do_not_fit_send_nothing(uri: str, variables: Any, why: str) -> None:
+    """BEHAVIOURS 225: the error says what to change."""
+    async with running({"fx": fixture("--resources")}) as mcp:
+        with pytest.raises(CallError, match=why) as caught:
+            await mcp.call("fx:$resources.read", {"uri": uri, "variables": variables})
+        assert (caught.value.code, caught.value.effect) == ("invalid_input", "none")
+
+
+async def test_a_server_without_templates_has_none() -> None:
+    """BEHAVIOURS 225: one that has resources need not know the method; other errors are errors."""
+    async with running({"fx": fixture("--resources", "--templates", "none")}) as mcp:
+        assert (await mcp.call("fx:$resources.templates")).details == {"resourceTemplates": []}
+
+
+async def test_a_listing_that_never_ends_is_cut_with_a_cursor() -> None:
+    """MC-13, rule 8.5: 10,000 items at most; the rest is said, and can be had page by page."""
+    async with running({"fx": fixture("--resources", "--templates", "flood")}) as mcp:
+        listed = (await mcp.call("fx:$resources.templates")).details
+        assert len(listed["resourceTemplates"]) == 10_000
+        assert listed["nextCursor"] == "3"
+        assert "2000 item(s) over 10000" in listed["warning"]
 
 
 async def test_the_same_tool_name_on_two_servers_hits_its_own() -> None:

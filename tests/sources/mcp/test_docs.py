@@ -1,10 +1,12 @@
 """The examples of the MCP pages are configs that are taken as written."""
 
 import re
+import sys
 from pathlib import Path
 
 import pytest
 
+from toolcell import CodeMode, Completed
 from toolcell.app.settings import mcp_servers_of, secrets_of
 from toolcell.cli.mcp_command import app
 from toolcell.config.load import load_config
@@ -25,6 +27,18 @@ def test_the_examples_are_configs(text: str, tmp_path: Path) -> None:
     assert servers
     for name, mapping in servers.items():
         parse_server(name, mapping)
+
+
+@pytest.mark.anyio
+async def test_the_program_with_a_template_runs_as_written() -> None:
+    """BEHAVIOURS 225."""
+    (program,) = re.findall(r"^```js\n(.*?)^```$", (DOCS / "mcp.md").read_text(), FLAGS)
+    args = ["-m", "toolcell.testing.mcp_fixture", "--resources"]
+    notes = {"notes": {"command": sys.executable, "args": args}}
+    async with CodeMode(mcp_servers=notes, executor="quickjs") as cm:
+        outcome = await cm.exec(program)
+    assert isinstance(outcome, Completed), outcome
+    assert outcome.value["contents"][0]["text"] == "text of note://first%20one"
 
 
 def test_every_key_of_oauth_has_a_line() -> None:

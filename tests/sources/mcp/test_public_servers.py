@@ -180,6 +180,25 @@ async def test_every_tool_of_the_public_servers_answers_a_cell(
     assert "not included" in json.dumps(got["everything:get-tiny-image"])
 
 
+async def test_a_program_reads_a_template_of_a_public_server(programs: dict[str, str]) -> None:
+    """BEHAVIOURS 225, rule 5.1: listed, declared, filled in and read in one program."""
+    found = {"everything": {"command": programs["everything"]}}
+    code = """
+    const ops = MCP.everything.resources;
+    const {resourceTemplates} = await ops.templates();
+    const one = resourceTemplates.find((each) => each.uriTemplate.includes("text"));
+    const variables = Object.fromEntries(one.variables.map((name) => [name, "7"]));
+    const {contents} = await ops.read({uri: one.uriTemplate, variables});
+    return [contents[0].text, await API.read("mcp/everything.d.ts")];
+    """
+    async with CodeMode(mcp_servers=found, executor="quickjs") as cm:
+        outcome = await cm.exec(code)
+    assert isinstance(outcome, Completed), outcome
+    text, declared = outcome.value
+    assert "7" in text
+    assert "function templates(input?: {" in declared
+
+
 async def test_every_tool_of_the_public_servers_is_in_the_plan(
     programs: dict[str, str], work: Path
 ) -> None:
@@ -201,6 +220,12 @@ async def resources_and_prompts(mcp: Running) -> None:
     listed = (await mcp.call("everything:$resources.list")).details["resources"]
     read = await mcp.call("everything:$resources.read", {"uri": listed[0]["uri"]})
     assert read.details["contents"]
+    templates = (await mcp.call("everything:$resources.templates")).details["resourceTemplates"]
+    chosen = next(each for each in templates if "text" in each["uriTemplate"])
+    given = {"uri": chosen["uriTemplate"], "variables": dict.fromkeys(chosen["variables"], "3")}
+    filled = (await mcp.call("everything:$resources.read", given)).details["contents"]
+    assert "3" in filled[0]["uri"]
+    assert filled[0]["text"]
     prompts = (await mcp.call("everything:$prompts.list")).details["prompts"]
     assert prompts
     got = await mcp.call("everything:$prompts.get", {"name": prompts[0]["name"]})

@@ -18,6 +18,7 @@ from toolcell.base import jsontext
 from toolcell.base.clock import Clock
 from toolcell.errors import CallError
 from toolcell.sources.mcp.live import Live
+from toolcell.sources.mcp.paging import Items, read_each
 from toolcell.sources.mcp.results import (
     operation_result,
     prompt_message,
@@ -25,6 +26,7 @@ from toolcell.sources.mcp.results import (
     tool_result,
     without_meta,
 )
+from toolcell.sources.mcp.templates import TemplateError, filled_in, listed_template
 from toolcell.sources.mcp.text import clean, one_line
 from toolcell.sources.mcp.tools import ListedTool, Operation
 from toolcell.tools.content import ToolResult
@@ -35,6 +37,28 @@ PROGRESS_SECONDS = 0.05
 
 MAX_OPERATION_PAGES = 50
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Listing:
+    """How one kind of thing is listed: the request, its key, one item; what having none means."""
+
+    request: Callable[..., types.Request[Any, Any]]
+    key: str
+    read: Callable[[Any], dict[str, Any] | None] = without_meta
+    absent: Mapping[str, Any] | None = None
+
+
+_LISTINGS: Mapping[Operation, _Listing] = {
+    "resources.list": _Listing(request=types.ListResourcesRequest, key="resources"),
+    "resources.templates": _Listing(
+        request=types.ListResourceTemplatesRequest,
+        key="resourceTemplates",
+        read=listed_template,
+        # A server may have resources and no templates, and not know of them.
+        absent={},
+    ),
+    "prompts.list": _Listing(request=types.ListPromptsRequest, key="prompts"),
+}
 _TRANSPORT_CODES = frozenset({types.CONNECTION_CLOSED})
 # How the SDK words an HTTP answer that carries no JSON-RPC error of the server's own.
 _TRANSPORT_TEXTS = frozenset({"Session terminated", "Server returned an error response"})
@@ -80,14 +104,23 @@ class Caller:
         """Run a resource or prompt operation. Raises `CallError` like `tool`."""
         self._check_sendable(operation, arguments)
         if operation == "resources.read":
-            uri = self._text(operation, arguments, "uri")
+            uri = self._uri(arguments)
             read = types.ReadResourceRequest(params=types.ReadResourceRequestParams(uri=uri))
             raw = await self._request(operation, read, context)
-            return operation_result({"contents": _each(raw, "contents", resource_contents)})
+            return operation_result({"contents": read_each(raw, "contents", resource_contents)})
         if operation == "prompts.get":
             return await self._prompt(arguments, context)
-        kind = operation.removesuffix(".list")
-        return await self._listed(kind, arguments, context)
+        return await self._listed(operation, arguments, context)
+
+    def _uri(self, arguments: Mapping[str, Any]) -> str:
+        uri = self._text("resources.read", arguments, "uri")
+        variables = arguments.get("variables")
+        if variables is None:
+            return uri
+        try:
+            return filled_in(uri, variables)
+        except TemplateError as error:
+            raise _bad_input("resources.read", str(error)) from None
 
     async def _prompt(self, arguments: Mapping[str, Any], context: ToolContext) -> ToolResult:
         given = arguments.get("arguments") or {}
@@ -98,39 +131,38 @@ class Caller:
             arguments={str(key): _prompt_text(value) for key, value in given.items()},
         )
         raw = await self._request("prompts.get", types.GetPromptRequest(params=params), context)
-        details: dict[str, Any] = {"messages": _each(raw, "messages", prompt_message)}
+        details: dict[str, Any] = {"messages": read_each(raw, "messages", prompt_message)}
         if isinstance(raw.get("description"), str):
             details["description"] = clean(raw["description"], 16_384)
         return operation_result(details)
 
     async def _listed(
-        self, kind: str, arguments: Mapping[str, Any], context: ToolContext
+        self, operation: Operation, arguments: Mapping[str, Any], context: ToolContext
     ) -> ToolResult:
-        """List everything, or the one page a given cursor stands for."""
+        """List everything within bounds, or the one page a given cursor stands for."""
+        listing = _LISTINGS[operation]
         given = arguments.get("cursor")
         cursor = given if isinstance(given, str) else None
-        items: list[dict[str, Any]] = []
+        items = Items(listing.key, listing.read)
         for _ in range(MAX_OPERATION_PAGES):
             params = types.PaginatedRequestParams(cursor=cursor)
-            request: types.Request[Any, Any] = (
-                types.ListResourcesRequest(params=params)
-                if kind == "resources"
-                else types.ListPromptsRequest(params=params)
-            )
-            raw = await self._request(f"{kind}.list", request, context)
-            items += _each(raw, kind, without_meta)
-            following = raw.get("nextCursor")
-            cursor = following if isinstance(following, str) and following != cursor else None
-            if given is not None or not cursor:
+            request = listing.request(params=params)
+            raw = await self._request(operation, request, context, absent=listing.absent)
+            items.take(raw)
+            cursor = items.following(raw, cursor)
+            if given is not None or not cursor or items.full:
                 break
-        details: dict[str, Any] = {kind: items}
-        if cursor:
-            details["nextCursor"] = cursor
-        return operation_result(details)
+        return operation_result(items.details(cursor))
 
     async def _request(
-        self, what: str, request: types.Request[Any, Any], context: ToolContext
+        self,
+        what: str,
+        request: types.Request[Any, Any],
+        context: ToolContext,
+        *,
+        absent: Mapping[str, Any] | None = None,
     ) -> Mapping[str, Any]:
+        """Send a request; `absent` is the answer of a server that does not know its method."""
         live = self.live()
         seconds = self.timeout
         if context.deadline is not None:
@@ -149,6 +181,8 @@ class Caller:
                 code="unavailable",
             ) from None
         except MCPError as error:
+            if absent is not None and error.code == types.METHOD_NOT_FOUND:
+                return absent
             raise self._failure(what, error) from None
         if raw.get("resultType") == "input_required":
             msg = (
@@ -220,12 +254,3 @@ def _prompt_text(value: Any) -> str:
     if not isinstance(value, str):
         raise _bad_input("prompts.get", "the values of 'arguments' must be texts")
     return value
-
-
-def _each(
-    raw: Mapping[str, Any], key: str, read: Callable[[Any], dict[str, Any] | None]
-) -> list[dict[str, Any]]:
-    """Read the items of a list, malformed ones left out."""
-    items = raw.get(key)
-    found = map(read, items if isinstance(items, list) else ())
-    return [item for item in found if item is not None]

@@ -1,8 +1,9 @@
-"""Owns the tools a server is published as: one per listed tool, and the four operations.
+"""Owns the tools a server is published as: one per listed tool, and the five operations.
 
-Operations are tools of kind `mcp-operation` named `$resources.list`, `$resources.read`,
-`$prompts.list` and `$prompts.get`; they exist when the server has the capability, pass the gate
-like any call, and are never searched, counted or indexed (DESIGN, knot 4).
+Operations are tools of kind `mcp-operation` named `$resources.list`, `$resources.templates`,
+`$resources.read`, `$prompts.list` and `$prompts.get`; they exist when the server has the
+capability, pass the gate like any call, and are never searched, counted or indexed (DESIGN,
+knot 4).
 
 Above: the connection, the listing. Below: `tools.tool`. Refuses to know: the MCP SDK.
 """
@@ -15,7 +16,9 @@ from typing import Any, Literal, TypeAlias
 
 from toolcell.tools.tool import Execute, Group, McpOrigin, SourcedTool, Tool, ToolKind
 
-Operation: TypeAlias = Literal["resources.list", "resources.read", "prompts.list", "prompts.get"]
+Operation: TypeAlias = Literal[
+    "resources.list", "resources.templates", "resources.read", "prompts.list", "prompts.get"
+]
 
 OPERATION_PREFIX = "$"
 
@@ -47,9 +50,23 @@ _OPERATIONS: Mapping[Operation, tuple[str, dict[str, Any]]] = {
         "List the server's resources.",
         {"type": "object", "properties": {"cursor": _TEXT}},
     ),
+    "resources.templates": (
+        "List the server's resource templates: uris with variables to fill in.",
+        {"type": "object", "properties": {"cursor": _TEXT}},
+    ),
     "resources.read": (
-        "Read one resource by its uri.",
-        {"type": "object", "properties": {"uri": _TEXT}, "required": ["uri"]},
+        "Read one resource by its uri; with variables the uri is a template to fill in.",
+        {
+            "type": "object",
+            "properties": {
+                "uri": _TEXT,
+                "variables": {
+                    "type": "object",
+                    "additionalProperties": {"anyOf": [_TEXT, {"type": "array", "items": _TEXT}]},
+                },
+            },
+            "required": ["uri"],
+        },
     ),
     "prompts.list": (
         "List the server's prompts.",
@@ -73,7 +90,7 @@ def operations_of(*, resources: bool, prompts: bool) -> tuple[Operation, ...]:
     """Return the operations a server with these capabilities has."""
     found: list[Operation] = []
     if resources:
-        found += ["resources.list", "resources.read"]
+        found += ["resources.list", "resources.templates", "resources.read"]
     if prompts:
         found += ["prompts.list", "prompts.get"]
     return tuple(found)
