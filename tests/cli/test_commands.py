@@ -46,6 +46,19 @@ def test_exec_with_json_prints_the_contracts_result(toolcell, tmp_path):
     assert document["value"] == document["telemetry"]["catalogSize"] > 0
 
 
+def test_exec_takes_the_program_itself(toolcell, tmp_path):
+    for option in ("--code", "-c"):
+        assert toolcell("exec", option, "-1; return 1 + 1", "--executor", "quickjs")[:2] == (
+            0,
+            "2\n",
+        )
+    code, _, err = toolcell("exec", cell(tmp_path, "return 1"), "-c", "return 2")
+    assert (code, "give one of them" in err) == (2, True)
+    code, _, err = toolcell("exec", "return 1")
+    assert (code, "--code" in err) == (2, True)
+    assert toolcell("exec", "a\0b")[0] == 2
+
+
 def test_exec_waits_until_the_cell_is_done(toolcell, tmp_path):
     """rule 3.6."""
     file = cell(tmp_path, "text('a'); await yield_control(); text('b'); return 'done'")

@@ -27,6 +27,7 @@ from toolcell.cli.opening import Opening, opened
 from toolcell.cli.options import SHARED, Shared
 from toolcell.codemode.results import Failed, Outcome, Waiting
 from toolcell.config.overlay import with_code_mode
+from toolcell.errors import ConfigError
 
 
 def exec_(
@@ -35,6 +36,10 @@ def exec_(
         Parameter(help="A JavaScript file, or - for standard input.", allow_leading_hyphen=True),
     ] = "-",
     *,
+    code: Annotated[
+        str | None,
+        Parameter(name=["--code", "-c"], help="The program itself.", allow_leading_hyphen=True),
+    ] = None,
     executor: Literal["quickjs", "node"] | None = None,
     guest_api: Literal["catalog", "tools"] | None = None,
     shared: Shared = SHARED,
@@ -44,7 +49,7 @@ def exec_(
     Prints the output and the value; with --json the contract's result as one document.
     """
     config = with_code_mode(shared.load(), executor=executor, guest_api=guest_api)
-    source = read_text(file)
+    source = _program(file, code)
     progress = Progress()
 
     async def run() -> Outcome:
@@ -55,6 +60,15 @@ def exec_(
     with progress.running("starting"):
         outcome = anyio.run(run)
     return _show(outcome, as_json=shared.json)
+
+
+def _program(file: str, code: str | None) -> str:
+    if code is None:
+        return read_text(file, aside="a program can be given itself with --code")
+    if file != "-":
+        msg = f"there are two programs: the file {file!r} and --code; give one of them"
+        raise ConfigError(msg)
+    return code
 
 
 async def until_done(run: Run, arguments: dict[str, Any]) -> Outcome:

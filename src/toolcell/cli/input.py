@@ -13,24 +13,33 @@ from toolcell.errors import ConfigError
 from toolcell.protocol.messages import ImagePart
 
 MAX_BYTES = 4 << 20
+_SHOWN = 200
 
 
-def read_text(file: str) -> str:
-    """Return the text of a file; `-` is standard input.
+def read_text(file: str, *, aside: str = "") -> str:
+    """Return the text of a file; `-` is standard input, and a person at it is told so.
+
+    Args:
+        file: Its path, or `-`.
+        aside: What else can be done, said where the file cannot be read.
 
     Raises:
         ConfigError: it looks like an option, cannot be read, is too long or is no UTF-8.
     """
     if file == "-":
+        if sys.stdin.isatty():
+            sys.stderr.write("reading from the terminal; end with Ctrl-D on a line of its own\n")
         data = sys.stdin.buffer.read(MAX_BYTES + 1)
     elif file.startswith("-"):
         msg = f"unknown option {file!r}; a file of that name is written ./{file}"
         raise ConfigError(msg)
     else:
         try:
-            data = Path(file).read_bytes()
-        except OSError as error:
-            msg = f"cannot read {file!r}: {error.strerror}"
+            with Path(file).open("rb") as opened:
+                data = opened.read(MAX_BYTES + 1)
+        except (OSError, ValueError) as error:  # ValueError: a NUL in the path
+            why = error.strerror if isinstance(error, OSError) else error
+            msg = f"cannot read {file[:_SHOWN]!r}: {why}{aside and '; '}{aside}"
             raise ConfigError(msg) from error
     if len(data) > MAX_BYTES:
         msg = f"{file!r} is over {MAX_BYTES} bytes"
