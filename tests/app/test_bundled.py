@@ -1,17 +1,22 @@
 """Bundled plugins, and that the namespaces of a plugin come and go with it."""
 
 import stat
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from toolcell import CodeMode, Completed, define_tool_plugin, tool
 from toolcell.app.bundled import note_book
-from toolcell.app.plugins import configured_plugins
+from toolcell.app.plugins import configured_plugins, given_plugins
 from toolcell.codemode.namespaces.registry import (
+    NamespaceHolder,
     clear_code_mode_namespaces_for_test,
     register_code_mode_namespace_for_plugin,
+    registered_namespace,
     registered_namespaces,
 )
+from toolcell.codemode.namespaces.scope import create_code_mode_namespace_tool
 from toolcell.config.parse import parse_config
 from toolcell.errors import CallError, PluginError
 
@@ -220,6 +225,182 @@ def test_plugins_given_in_code_are_loaded_all_or_none():
     with pytest.raises(PluginError):
         CodeMode(tools=[registering(), good, bad], executor="quickjs")
     assert unloaded == [1]
+    assert globals_registered() == []
+
+
+def counting(closed=None, name="tickets", global_name="Tickets"):
+    """A plugin whose scope belongs to what it opened: each activation counts itself."""
+    made = []
+
+    def register(api):
+        number = len(made) + 1
+        made.append(number)
+        open_ = {number}
+        api.on_unload(open_.clear)
+        if closed is not None:
+            api.on_unload(lambda: closed.append(number))
+
+        def scope(_):
+            if number not in open_:
+                message = f"activation {number} is closed"
+                raise RuntimeError(message)
+            return {"number": number, "list": create_code_mode_namespace_tool("ticket_list")}
+
+        register_code_mode_namespace_for_plugin(
+            name,
+            {
+                "id": name,
+                "globalName": global_name,
+                "description": f"Tickets of activation {number}.",
+                "requiredToolNames": ["ticket_list"],
+                "createScope": scope,
+            },
+        )
+        api.register_tool(ticket_list)
+
+    return define_tool_plugin(id=name, name="T", description="T", register=register)
+
+
+NUMBER = "return [Tickets.number, (await Tickets.list({})).length, namespaces.Tickets.number]"
+
+
+@pytest.mark.parametrize("first_goes_first", [True, False])
+async def test_each_runtime_has_its_own_definition_of_one_plugin(executor, first_goes_first):
+    """rule 6.1, rule 6.3: a scope belongs to what the plugin opened in that runtime."""
+    closed = []
+    plugin = counting(closed)
+    one = CodeMode(tools=[plugin], executor=executor)
+    two = CodeMode(tools=[plugin], executor=executor)
+    async with one, two:  # started in this order, and both alive
+        assert await value(one, NUMBER) == [1, 1, 1]
+        assert await value(two, NUMBER) == [2, 1, 2]
+        for number, each in enumerate((one, two), 1):
+            shown = each.definitions()[0]["function"]["description"]
+            assert f"Tickets of activation {number}." in shown
+    assert globals_registered() == []
+    closed.clear()
+    pair = [CodeMode(tools=[plugin], executor=executor) for _ in range(2)]
+    gone, left = pair if first_goes_first else reversed(pair)
+    expected = 4 if first_goes_first else 3
+    async with left:
+        async with gone:
+            pass
+        assert closed == [7 - expected]
+        assert await value(left, NUMBER) == [expected, 1, expected]
+    assert globals_registered() == []
+
+
+async def test_a_plugin_may_be_loaded_again_after_its_last_runtime_closed():
+    """rule 6.1: one after the other."""
+    plugin = counting()
+    for number in (1, 2, 3):
+        async with CodeMode(tools=[plugin], executor="quickjs") as cm:
+            assert await value(cm, NUMBER) == [number, 1, number]
+        assert globals_registered() == []
+
+
+async def test_a_plugin_file_that_registers_works_in_two_runtimes(tmp_path):
+    """rule 6.1: imported once for each, as plugins at paths are."""
+    (tmp_path / "tickets.py").write_text(
+        """
+from toolcell import tool
+from toolcell.codemode.namespaces.registry import register_code_mode_namespace_for_plugin
+
+@tool
+def ticket_list() -> list[str]:
+    "List tickets."
+    return ["t1"]
+
+def register(api):
+    register_code_mode_namespace_for_plugin("tickets", {
+        "id": "tickets", "globalName": "Tickets", "description": "d",
+        "requiredToolNames": ["ticket_list"], "createScope": lambda _: {"is": "there"}})
+    api.register_tool(ticket_list)
+"""
+    )
+    config = {"plugins": {"entryPoints": False, "paths": [str(tmp_path / "tickets.py")]}}
+    async with (
+        CodeMode(executor="quickjs", config=config) as one,
+        CodeMode(executor="quickjs", config=config) as two,
+    ):
+        for each in (one, two):
+            assert await value(each, "return Tickets.is") == "there"
+
+
+async def test_another_plugin_gets_neither_the_id_nor_the_global():
+    """BEHAVIOURS 249: whose it is is told, and the runtime that has it is left alone."""
+    async with CodeMode(tools=[counting()], executor="quickjs") as cm:
+        for other, words in (
+            (counting(name="others"), 'globalName "Tickets" is already registered by "tickets" of'),
+            (stealing(), 'namespace id "tickets" is already registered by plugin "tickets"'),
+        ):
+            with pytest.raises(PluginError, match=words):
+                CodeMode(tools=[other], executor="quickjs")
+        assert globals_registered() == ["Tickets"]
+        assert await value(cm, NUMBER) == [1, 1, 1]
+
+
+def stealing():
+    def register(_):
+        register_code_mode_namespace_for_plugin(
+            "thief",
+            {
+                "id": "tickets",
+                "globalName": "Mine",
+                "description": "d",
+                "requiredToolNames": ["x"],
+                "createScope": lambda _: {},
+            },
+        )
+
+    return define_tool_plugin(id="thief", name="T", description="T", register=register)
+
+
+async def test_a_second_runtime_that_fails_to_load_leaves_the_first_its_namespace():
+    """rule 6.1: rollback of one is not unloading of the other."""
+    async with CodeMode(tools=[counting()], executor="quickjs") as cm:
+        with pytest.raises(PluginError, match="half-way"):
+            CodeMode(tools=[registering(fail)], executor="quickjs")
+        assert await value(cm, NUMBER) == [1, 1, 1]
+
+
+async def test_a_plugin_that_registers_once_in_a_process_serves_every_runtime():
+    """rule 6.1: what plugins did that knew of one registry; it lives as long as any of them."""
+    done = []
+
+    def register(api):
+        if not done:
+            counting().register(api)
+            done.append(1)
+        else:
+            api.register_tool(ticket_list)
+
+    plugin = define_tool_plugin(id="tickets", name="T", description="T", register=register)
+    first = CodeMode(tools=[plugin], executor="quickjs")
+    async with CodeMode(tools=[plugin], executor="quickjs") as second:
+        assert await value(second, "return typeof Tickets") == "object"
+        async with first:
+            pass
+        assert globals_registered() == ["Tickets"]
+    assert globals_registered() == []
+
+
+def test_runtimes_that_are_made_in_threads_at_once_keep_their_own():
+    """The registry is the process's; activation runs in the thread that makes the runtime."""
+    plugins = [counting() for _ in range(8)]
+    holders = [NamespaceHolder() for _ in plugins]
+    ready = threading.Barrier(len(plugins))
+
+    def load(plugin, holder):
+        ready.wait()
+        return given_plugins([plugin], holder)
+
+    with ThreadPoolExecutor(len(plugins)) as pool:
+        loaded = list(pool.map(load, plugins, holders))
+    seen = [registered_namespace("tickets", holder) for holder in holders]
+    assert len({id(each) for each in seen}) == len(plugins)
+    for (source,) in loaded:
+        source.unload()
     assert globals_registered() == []
 
 

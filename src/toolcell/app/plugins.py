@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolcell.codemode.namespaces.registry import keep_code_mode_namespaces
+from toolcell.codemode.namespaces.registry import NamespaceHolder, keep_code_mode_namespaces
 from toolcell.config.tree import Config
 from toolcell.errors import PluginError
 from toolcell.plugin_sdk.define import ToolPlugin
@@ -19,16 +19,26 @@ if TYPE_CHECKING:  # imported by runtimes that have one
     from toolcell.app.bundled.contract import Bundled
 
 
-def given_plugins(plugins: Sequence[ToolPlugin]) -> list[PluginSource]:
+def given_plugins(
+    plugins: Sequence[ToolPlugin], holder: NamespaceHolder | None = None
+) -> list[PluginSource]:
     """Activate plugins given in code, all or none.
+
+    Args:
+        plugins: The plugins.
+        holder: The runtime that loads them.
 
     Raises:
         PluginError: one cannot be activated; those before it are unloaded again.
     """
     made: list[PluginSource] = []
+
+    def keep(plugin: ToolPlugin) -> Callable[[], None]:
+        return keep_code_mode_namespaces(plugin.id, holder=holder)
+
     try:
         for plugin in plugins:
-            made.append(PluginSource(plugin, keep=_keep))  # noqa: PERF401 - undone below
+            made.append(PluginSource(plugin, keep=keep))  # noqa: PERF401 - undone below
     except PluginError:
         for source in reversed(made):
             source.unload()
@@ -36,20 +46,27 @@ def given_plugins(plugins: Sequence[ToolPlugin]) -> list[PluginSource]:
     return made
 
 
-def configured_plugins(config: Config, folder: Path, *, load: bool = True) -> PluginSet:
+def configured_plugins(
+    config: Config,
+    folder: Path,
+    *,
+    load: bool = True,
+    holder: NamespaceHolder | None = None,
+) -> PluginSet:
     """Load the plugins that the config names: bundled ones, installed ones and those at paths.
 
     Args:
         config: The configuration.
         folder: Where bundled plugins keep their files.
         load: Whether any are loaded.
+        holder: The runtime that loads them.
     """
     settings = config.plugins
     bundled = [_bundled(each, folder) for each in settings.bundled] if load else []
     namespaces = {id(each.plugin): each.namespaces for each in bundled}
 
     def keep(plugin: ToolPlugin) -> Callable[[], None]:
-        return keep_code_mode_namespaces(plugin.id, namespaces.get(id(plugin), ()))
+        return keep_code_mode_namespaces(plugin.id, namespaces.get(id(plugin), ()), holder=holder)
 
     return load_plugins(
         settings.paths if load else (),
@@ -58,10 +75,6 @@ def configured_plugins(config: Config, folder: Path, *, load: bool = True) -> Pl
         deny=settings.deny,
         keep=keep,
     )
-
-
-def _keep(plugin: ToolPlugin) -> Callable[[], None]:
-    return keep_code_mode_namespaces(plugin.id)
 
 
 def _bundled(name: str, folder: Path) -> Bundled:

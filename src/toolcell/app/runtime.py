@@ -35,6 +35,7 @@ from toolcell.base.identifiers import fresh
 from toolcell.calls.gate import Gate
 from toolcell.calls.redaction import Redactor
 from toolcell.codemode.continuations.store import ContinuationStore
+from toolcell.codemode.namespaces.registry import NamespaceHolder
 from toolcell.codemode.runtime import RuntimePorts
 from toolcell.config.code_mode import CodeModeOptions
 from toolcell.config.resolve import code_mode_options, takes_images, tool_search_options
@@ -127,12 +128,13 @@ class Runtime:
         self.swarming = self._swarm(parts.sessions)
         self.core_ports: CorePorts | None = None
         self._mcp = self._servers(servers, parts)
+        holder = NamespaceHolder()
         self.toolbox = Toolbox(
             (
                 LocalSource([*self._core(parts), *parts.tools]),
-                *given_plugins(parts.plugins),
+                *given_plugins(parts.plugins, holder),
                 configured_plugins(
-                    config, sessions_path_of(config).parent, load=parts.load_plugins
+                    config, sessions_path_of(config).parent, load=parts.load_plugins, holder=holder
                 ),
                 *parts.sources,
                 *([self._mcp] if self._mcp is not None else []),
@@ -155,6 +157,7 @@ class Runtime:
                 sink=self.sink,
                 clock=host.clock,
                 config=config,
+                namespaces=holder,
             ),
             sink=self.sink,
             clock=host.clock,

@@ -29,6 +29,7 @@ from toolcell.codemode.extensions.contract import CellContext, Handler
 from toolcell.codemode.extensions.namespaces import RunNamespaces
 from toolcell.codemode.image import ImagePlan, ImageShelf
 from toolcell.codemode.journal import Journal, Journalled
+from toolcell.codemode.namespaces.registry import NamespaceHolder
 from toolcell.codemode.output import CuttingLedger, Ledger, RefusingLedger
 from toolcell.codemode.results import Failed, Outcome
 from toolcell.codemode.saved import SavedResults
@@ -69,6 +70,7 @@ class RuntimePorts:
         declarations: The declaration files of the host, shared by its runs.
         saved: The saved results of the host; each run sees its own.
         config: What plugin namespaces are told of the configuration.
+        namespaces: Whose plugin namespaces its runs see; None for the newest of each plugin.
     """
 
     executors: Executors
@@ -81,6 +83,7 @@ class RuntimePorts:
     declarations: DeclarationShelf = field(default_factory=DeclarationShelf)
     saved: SavedResults = field(default_factory=SavedResults)
     config: Config | None = None
+    namespaces: NamespaceHolder | None = None
 
 
 class CodeModeRuntime:
@@ -117,6 +120,7 @@ class CodeModeRuntime:
             config=ports.config,
             aborted=lambda: self._aborted,
             tell=self._tell,
+            holder=ports.namespaces,
         )
         own = (namespaces.extension(), *extra)
         shelf = ports.declarations

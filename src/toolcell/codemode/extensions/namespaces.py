@@ -28,6 +28,7 @@ from toolcell.codemode.extensions.contract import (
 )
 from toolcell.codemode.namespaces.registry import (
     NamespaceContext,
+    NamespaceHolder,
     NamespaceRegistration,
     RegisteredNamespace,
     registered_namespace,
@@ -48,6 +49,7 @@ class RunNamespaces:
         config: The configuration, for `create_scope`.
         aborted: Whether the run was given up.
         tell: Told what an operator should know.
+        holder: The runtime that loaded the plugins; None sees the newest of each.
     """
 
     def __init__(
@@ -57,6 +59,7 @@ class RunNamespaces:
         config: Config | None = None,
         aborted: Callable[[], bool] = lambda: False,
         tell: Callable[[str], None] = lambda _: None,
+        holder: NamespaceHolder | None = None,
     ) -> None:
         self._context = NamespaceContext(
             agent_id=scope.agent_id,
@@ -68,6 +71,7 @@ class RunNamespaces:
         )
         self._scopes: dict[str, Scope] = {}
         self._tell = tell
+        self._holder = holder
 
     def extension(self) -> GuestExtension:
         """Return the extension of this run."""
@@ -88,11 +92,11 @@ class RunNamespaces:
                 "bare": each.registration.global_name not in cell.view.native,
                 "node": self._scope(each.registration).node,
             }
-            for each in visible(cell.view)
+            for each in visible(cell.view, self._holder)
         ]
 
     async def _call(self, arguments: list[Any], cell: CellContext) -> str:
-        found = _named(text_at(arguments, 0), cell.view)
+        found = _named(text_at(arguments, 0), cell.view, self._holder)
         path = text_at(arguments, 1)
         tool = self._scope(found.registration).tools.get(tuple(path.split(".")))
         if tool is None:
@@ -121,7 +125,7 @@ class RunNamespaces:
         return made
 
     def _prompt(self, view: GuestView) -> str | None:
-        told = [self._told(each.registration) for each in visible(view)]
+        told = [self._told(each.registration) for each in visible(view, self._holder)]
         return "\n- ".join(told) if told else None
 
     def _told(self, registration: NamespaceRegistration) -> str:
@@ -146,9 +150,9 @@ class RunNamespaces:
         return None
 
 
-def visible(view: GuestView) -> list[RegisteredNamespace]:
+def visible(view: GuestView, holder: NamespaceHolder | None = None) -> list[RegisteredNamespace]:
     """Return the namespaces whose required tools are all there, of their own plugin (rule 6.2)."""
-    return [each for each in registered_namespaces() if _sees(view, each)]
+    return [each for each in registered_namespaces(holder) if _sees(view, each)]
 
 
 def _sees(view: GuestView, namespace: RegisteredNamespace) -> bool:
@@ -165,8 +169,10 @@ def _created(registration: NamespaceRegistration, context: NamespaceContext) -> 
         raise CellError(msg, code="internal_error", phase="host") from error
 
 
-def _named(namespace_id: str, view: GuestView) -> RegisteredNamespace:
-    found = registered_namespace(namespace_id)
+def _named(
+    namespace_id: str, view: GuestView, holder: NamespaceHolder | None
+) -> RegisteredNamespace:
+    found = registered_namespace(namespace_id, holder)
     if found is not None and _sees(view, found):
         return found
     msg = f"Unknown code mode namespace: {namespace_id}"

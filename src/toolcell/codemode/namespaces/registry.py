@@ -1,7 +1,9 @@
 """Owns the registered namespaces of the process: the one registry of rule 6.1.
 
 A trusted loader registers for a plugin and clears with it. Process-wide state on purpose: it is one
-of the two exceptions the design names.
+of the two exceptions the design names. Ids and globals are one plugin's in the whole process; each
+runtime that loads that plugin has its own definitions of them, because `create_scope` belongs to
+what the plugin opened when it was loaded there.
 
 Above: loaders, the runtime. Below: `catalog.reserved`, `errors`. Refuses to know: runs.
 """
@@ -10,9 +12,8 @@ from __future__ import annotations
 
 import re
 import threading
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, Final, TypeAlias
 
 from toolcell.catalog.order import sort_key
@@ -67,9 +68,41 @@ class RegisteredNamespace:
     registration: NamespaceRegistration
 
 
-_registered: dict[str, RegisteredNamespace] = {}
-_loaded: Counter[str] = Counter()
-"""How many runtimes of the process have a plugin loaded, by its id."""
+class NamespaceHolder:
+    """One runtime that loads plugins; told apart by identity."""
+
+    __slots__ = ()
+
+
+_Share: TypeAlias = dict[str, RegisteredNamespace]
+
+
+@dataclass(slots=True)
+class _Plugin:
+    """What the process knows of one plugin.
+
+    Attributes:
+        loads: Who has it loaded, oldest first, and the thread that loaded it.
+        shares: The namespaces of each of them by id, the newest last; those under None were
+            registered by nobody who loaded it, or their holder is gone.
+    """
+
+    loads: list[tuple[NamespaceHolder, int]] = field(default_factory=list)
+    shares: dict[NamespaceHolder | None, _Share] = field(default_factory=dict)
+
+    def seen_by(self, holder: NamespaceHolder | None) -> _Share:
+        """Return the holder's own, or the newest where it has none."""
+        own = self.shares.get(holder)
+        return own if own is not None else next(reversed(self.shares.values()), {})
+
+    def loading(self) -> NamespaceHolder | None:
+        """Return whose plugin it is that registers now: activation runs in one thread."""
+        thread = threading.get_ident()
+        here = [load for load in self.loads if load[1] == thread] or self.loads
+        return here[-1][0] if here else None
+
+
+_plugins: dict[str, _Plugin] = {}
 _lock = threading.RLock()
 _CAMEL: Final = {
     "globalName": "global_name",
@@ -83,6 +116,8 @@ def register_code_mode_namespace_for_plugin(
 ) -> None:
     """Register a namespace for a plugin; its mapping form takes the contract's own names.
 
+    Each runtime that loads the plugin registers its own; the ids and globals stay the plugin's.
+
     Raises:
         PluginError: a field is missing or wrong, or the id or the global is taken or reserved.
     """
@@ -90,40 +125,65 @@ def register_code_mode_namespace_for_plugin(
     made = _made(registration)
     _check(made)
     with _lock:
-        if made.id in _registered:
-            msg = f'namespace id "{made.id}" is already registered'
-            raise PluginError(msg)
-        for other in _registered.values():
-            if other.registration.global_name == made.global_name:
-                taken = other.registration.id
-                msg = f'globalName "{made.global_name}" is already registered by "{taken}"'
+        known = _plugins.get(owner) or _Plugin()
+        holder = known.loading()
+        _refuse_taken(owner, known.shares.get(holder, {}), made)
+        _plugins[owner] = known
+        known.shares.setdefault(holder, {})[made.id] = RegisteredNamespace(owner, made)
+
+
+def _refuse_taken(owner: str, own: _Share, made: NamespaceRegistration) -> None:
+    """Refuse an id or a global of another plugin, or of the same one in the same runtime."""
+    others = (
+        share
+        for plugin_id, plugin in _plugins.items()
+        if plugin_id != owner
+        for share in plugin.shares.values()
+    )
+    for share in (own, *others):
+        for each in share.values():
+            if each.registration.id == made.id:
+                by = "" if each.plugin_id == owner else f' by plugin "{each.plugin_id}"'
+                msg = f'namespace id "{made.id}" is already registered{by}'
                 raise PluginError(msg)
-        _registered[made.id] = RegisteredNamespace(owner, made)
+            if each.registration.global_name == made.global_name:
+                taken = each.registration.id
+                by = "" if each.plugin_id == owner else f' of plugin "{each.plugin_id}"'
+                msg = f'globalName "{made.global_name}" is already registered by "{taken}"{by}'
+                raise PluginError(msg)
 
 
 def clear_code_mode_namespaces_for_plugin(plugin_id: str) -> None:
     """Forget the namespaces of a plugin: it was disabled, unloaded or rolled back."""
     with _lock:
-        for key in [k for k, each in _registered.items() if each.plugin_id == plugin_id]:
-            del _registered[key]
+        known = _plugins.get(plugin_id)
+        if known is not None:
+            known.shares.clear()
+            if not known.loads:
+                del _plugins[plugin_id]
 
 
 def clear_code_mode_namespaces_for_test() -> None:
     """Forget every namespace, so that tests do not see each other's."""
     with _lock:
-        _registered.clear()
+        for plugin_id in tuple(_plugins):
+            clear_code_mode_namespaces_for_plugin(plugin_id)
 
 
 def keep_code_mode_namespaces(
-    plugin_id: str, registrations: Sequence[NamespaceRegistration] = ()
+    plugin_id: str,
+    registrations: Sequence[NamespaceRegistration] = (),
+    *,
+    holder: NamespaceHolder | None = None,
 ) -> Callable[[], None]:
     """Count one more runtime that loads a plugin; for loaders.
 
-    Runtimes share the registry, so a namespace must outlive the first of them that closes.
+    What the plugin registers from now on in this thread is that runtime's, and goes with it.
 
     Args:
         plugin_id: The plugin.
-        registrations: Its own namespaces; the first runtime registers them.
+        registrations: Its own namespaces, registered at once.
+        holder: The runtime; a new one when absent.
 
     Returns:
         What to call once when the plugin failed to load or is unloaded: the last one clears.
@@ -131,42 +191,51 @@ def keep_code_mode_namespaces(
     Raises:
         PluginError: an id or a global belongs to another plugin; nothing is counted then.
     """
+    load = (holder or NamespaceHolder(), threading.get_ident())
     with _lock:
-        for each in registrations:
-            found = _registered.get(each.id)
-            if found is None or found.plugin_id != plugin_id:
-                _register_or_undo(plugin_id, each)
-        _loaded[plugin_id] += 1
-    return lambda: _let_go(plugin_id)
+        _plugins.setdefault(plugin_id, _Plugin()).loads.append(load)
+        try:
+            for each in registrations:
+                register_code_mode_namespace_for_plugin(plugin_id, each)
+        except PluginError:
+            _let_go(plugin_id, load)
+            raise
+    return lambda: _let_go(plugin_id, load)
 
 
-def _register_or_undo(plugin_id: str, registration: NamespaceRegistration) -> None:
-    try:
-        register_code_mode_namespace_for_plugin(plugin_id, registration)
-    except PluginError:
-        if not _loaded[plugin_id]:
-            clear_code_mode_namespaces_for_plugin(plugin_id)
-        raise
-
-
-def _let_go(plugin_id: str) -> None:
+def _let_go(plugin_id: str, load: tuple[NamespaceHolder, int]) -> None:
     with _lock:
-        _loaded[plugin_id] -= 1
-        if _loaded[plugin_id] <= 0:
-            del _loaded[plugin_id]
-            clear_code_mode_namespaces_for_plugin(plugin_id)
+        known = _plugins[plugin_id]
+        known.loads.remove(load)
+        if not known.loads:
+            del _plugins[plugin_id]
+            return
+        holder = load[0]
+        left = [each for each, _ in known.loads]
+        if holder in left:
+            return
+        share = known.shares.pop(holder, {})
+        # A runtime whose plugin registered nothing of its own lives on those of the others.
+        if any(each not in known.shares for each in left):
+            known.shares[None] = {**known.shares.get(None, {}), **share}
 
 
-def registered_namespaces() -> tuple[RegisteredNamespace, ...]:
-    """Return what is registered, by id."""
+def registered_namespaces(
+    holder: NamespaceHolder | None = None,
+) -> tuple[RegisteredNamespace, ...]:
+    """Return what is registered, by id, as `holder` sees it: its own before others'."""
     with _lock:
-        found = tuple(_registered.values())
+        found = [each for known in _plugins.values() for each in known.seen_by(holder).values()]
     return tuple(sorted(found, key=lambda each: sort_key(each.registration.id)))
 
 
-def registered_namespace(namespace_id: str) -> RegisteredNamespace | None:
+def registered_namespace(
+    namespace_id: str, holder: NamespaceHolder | None = None
+) -> RegisteredNamespace | None:
     """Return one namespace by its id; None when it is not registered (any more)."""
-    return _registered.get(namespace_id)
+    with _lock:
+        shares = [known.seen_by(holder) for known in _plugins.values()]
+    return next((share[namespace_id] for share in shares if namespace_id in share), None)
 
 
 def _made(given: NamespaceRegistration | Mapping[str, Any]) -> NamespaceRegistration:
