@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import sys
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -101,13 +101,19 @@ class Home:
     folder: Path
     servers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     code_mode: Mapping[str, Any] = field(default_factory=dict)
+    approvals: Sequence[Mapping[str, Any]] = ()
+    answer_seconds: int = 600
     noisy: bool = False
     more: Mapping[str, str] = field(default_factory=dict)
 
     def prepare(self) -> Home:
         (self.folder / "plugin.py").write_text(PLUGIN + (NOISE if self.noisy else ""))
         config = {
-            "tools": {"codeMode": {"executor": "quickjs", **self.code_mode}},
+            "tools": {
+                "codeMode": {"executor": "quickjs", **self.code_mode},
+                "approvals": {"rules": list(self.approvals)},
+            },
+            "gateway": {"limits": {"approvalTtlSeconds": self.answer_seconds}},
             "plugins": {"paths": [str(self.folder / "plugin.py")], "entryPoints": False},
             "mcp": {"servers": self.servers},
         }
@@ -149,13 +155,19 @@ class Notices(list[Any]):
 
 @asynccontextmanager
 async def stdio(
-    home: Home, *words: str, mode: str = "legacy", notices: Notices | None = None
+    home: Home,
+    *words: str,
+    mode: str = "legacy",
+    notices: Notices | None = None,
+    asked: Any = None,
 ) -> AsyncIterator[Client]:
     command, *args = home.command("mcp", "serve", *words)
     parameters = StdioServerParameters(
         command=command, args=args, env=home.environment, cwd=str(home.folder)
     )
-    async with Client(parameters, mode=mode, message_handler=notices) as client:
+    async with Client(
+        parameters, mode=mode, message_handler=notices, elicitation_callback=asked
+    ) as client:
         yield client
 
 

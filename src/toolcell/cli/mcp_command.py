@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import anyio
 from cyclopts import App, Parameter
 
-from toolcell.app.settings import mcp_servers_of
+from toolcell.app.settings import endpoints_of, mcp_servers_of, secret_values_of
+from toolcell.calls.redaction import Redactor
 from toolcell.cli.console import DONE, Progress, print_error, print_text, printable
 from toolcell.cli.opening import Opening, opened
 from toolcell.cli.options import SHARED, Shared
@@ -76,28 +77,32 @@ def serve(
         secret = None if token is None else expand(token, path="--token")
         life = code_mode_options(config, DEFAULT_AGENT).snapshot_ttl_seconds
         with listening(binding(http, secret, parked_seconds=life)) as door:
-            anyio.run(_serve, config, door)
+            anyio.run(_serve, config, door, secret)
     return DONE
 
 
-async def _serve(config: Config, door: Pipes | HttpDoor) -> None:
+async def _serve(config: Config, door: Pipes | HttpDoor, token: str | None = None) -> None:
+    from toolcell.mcp_server.asking import ClientApprover  # noqa: PLC0415 - beside the SDK's
     from toolcell.mcp_server.http import HttpDoor  # noqa: PLC0415 - the SDK, as above
     from toolcell.mcp_server.progress import CallProgress  # noqa: PLC0415
     from toolcell.mcp_server.serving import serve as serve_mcp  # noqa: PLC0415
 
-    progress = CallProgress()
+    secrets = secret_values_of(config, endpoints_of(config), mcp_servers_of(config))
+    redactor = Redactor(secrets | ({token} if token is not None else frozenset()))
+    seconds = config.gateway.limits.approval_ttl_seconds
+    progress, approver = CallProgress(), ClientApprover(redactor, seconds=seconds)
     opening = Opening(
         record=True,
         sinks=(progress, OperatorLog()),
         mcp=McpOptions(patience=PATIENCE_SECONDS),
-        asks=False,
+        approver=approver,
     )
     async with opened(config, opening, Progress()) as open_:
         for missing in open_.runtime.unavailable():
             print_error(f"{printable(missing.owner)}: {printable(missing.reason)}")
         if isinstance(door, HttpDoor):
             print_error(f"serving MCP at {printable(door.address)}")
-        await serve_mcp(open_.runtime, progress, door)
+        await serve_mcp(open_.runtime, progress, approver, door)
 
 
 @app.command

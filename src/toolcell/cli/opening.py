@@ -39,7 +39,7 @@ class Opening:
         core: Whether the core tools are there.
         warn: Whether to name on stderr what is not available.
         mcp: What all MCP servers share.
-        asks: Whether a person at the terminal may be asked; not where stdin is no conversation.
+        approver: Who is asked instead of a person at the terminal.
     """
 
     agent: str = DEFAULT_AGENT
@@ -49,7 +49,7 @@ class Opening:
     core: bool = True
     warn: bool = True
     mcp: McpOptions | None = None
-    asks: bool = True
+    approver: Approver | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,9 +83,7 @@ async def opened(config: Config, opening: Opening, progress: Progress) -> AsyncI
             sinks=(sessions, watching, *opening.sinks),
             on_progress=progress.say,
         )
-        runtime = Runtime(
-            config, parts, Host(approver=_approver(progress) if opening.asks else NoApprover())
-        )
+        runtime = Runtime(config, parts, Host(approver=opening.approver or _approver(progress)))
         stack.push_async_callback(runtime.aclose)
         with_children(runtime)
         await runtime.start()

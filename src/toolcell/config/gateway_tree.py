@@ -22,7 +22,7 @@ class GatewayLimitSettings(Settings):
     max_runs: Annotated[int, clamped(1, 100_000)] = 512
     """Runs at once, those that wait for a person or a client included."""
     approval_ttl_seconds: Annotated[int, clamped(1, 86_400)] = 600
-    """How long an approval waits for an answer; then the answer is no."""
+    """How long an approval waits for an answer, in `toolcell mcp serve` too; then it is a no."""
     client_tool_ttl_seconds: Annotated[int, clamped(1, 86_400)] = 600
     """How long a run waits for a client to bring back the result of one of its own tools."""
     drain_seconds: Annotated[int, clamped(0, 3600)] = 30

@@ -23,6 +23,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
 
 from toolcell.base.version import VERSION
+from toolcell.mcp_server.elicitation import channel_over
 from toolcell.mcp_server.progress import Report
 from toolcell.mcp_server.sessions import ClientSession, ClientSessions
 
@@ -93,7 +94,8 @@ class McpServer(Server[Any]):
     ) -> types.CallToolResult:
         session = self._session(context)
         arguments: Mapping[str, Any] = params.arguments or {}
-        return await session.call(params.name, arguments, _report(context))
+        channel = channel_over(context)
+        return await session.call(params.name, arguments, _report(context), channel)
 
     def _session(self, context: Context) -> ClientSession:
         """Return the session of a request; the first request of a connection makes it.

@@ -11,6 +11,7 @@ import signal
 import anyio
 
 from toolcell.app.runtime import Runtime
+from toolcell.mcp_server.asking import ClientApprover
 from toolcell.mcp_server.http import HttpDoor, serve_http
 from toolcell.mcp_server.progress import CallProgress
 from toolcell.mcp_server.server import McpServer
@@ -21,16 +22,19 @@ from toolcell.mcp_server.stdio import Pipes, serve_stdio
 _LOGGER = "mcp.server"
 
 
-async def serve(runtime: Runtime, progress: CallProgress, door: Pipes | HttpDoor) -> None:
+async def serve(
+    runtime: Runtime, progress: CallProgress, approver: ClientApprover, door: Pipes | HttpDoor
+) -> None:
     """Serve MCP until the client leaves (stdio) or a signal comes.
 
     Args:
         runtime: Started; its sinks include `progress`.
         progress: Where nested calls are heard of.
+        approver: Asks the clients' users; the runtime's own.
         door: The pipes of the one client, or where many come in.
     """
     _log_faults()
-    sessions = ClientSessions(runtime, progress)
+    sessions = ClientSessions(runtime, progress, approver)
     stop = anyio.Event()
     async with anyio.create_task_group() as tasks:
         await tasks.start(_signals, stop)

@@ -17,6 +17,7 @@ from toolcell.app.run import Run
 from toolcell.app.runtime import Runtime
 from toolcell.base.identifiers import fresh
 from toolcell.codemode.controls import WAIT_NAME
+from toolcell.mcp_server.asking import Channel, ClientApprover, Desk
 from toolcell.mcp_server.presentation import (
     INSTRUCTIONS,
     SEARCH_INSTRUCTIONS,
@@ -33,9 +34,10 @@ CHANNEL = "mcp"
 class ClientSession:
     """One MCP session: a run of its own, hence a scope of its own (rules 2.5, 3.7)."""
 
-    def __init__(self, run: Run, progress: CallProgress) -> None:
+    def __init__(self, run: Run, progress: CallProgress, desk: Desk) -> None:
         self.run = run
         self._progress = progress
+        self._desk = desk
         self._listed: tuple[SurfacePlan, list[types.Tool]] | None = None
 
     def tools(self) -> list[types.Tool]:
@@ -46,7 +48,11 @@ class ClientSession:
         return self._listed[1]
 
     async def call(
-        self, name: str, arguments: Mapping[str, Any], report: Report | None
+        self,
+        name: str,
+        arguments: Mapping[str, Any],
+        report: Report | None,
+        channel: Channel | None = None,
     ) -> types.CallToolResult:
         """Run one call; cancelling it aborts the cell it runs.
 
@@ -54,7 +60,14 @@ class ClientSession:
             name: The tool, as listed.
             arguments: Its arguments.
             report: Sends progress; None when the client did not ask for it.
+            channel: How its user is asked while the call runs; None when nobody can be.
         """
+        with self._desk.open_over(channel):
+            return await self._called(name, arguments, report)
+
+    async def _called(
+        self, name: str, arguments: Mapping[str, Any], report: Report | None
+    ) -> types.CallToolResult:
         visible = self.run.surface().plan.resolve(name)
         call_id = fresh("call")
         if report is None:
@@ -78,9 +91,10 @@ class ClientSession:
 class ClientSessions:
     """Makes and ends the sessions of one runtime."""
 
-    def __init__(self, runtime: Runtime, progress: CallProgress) -> None:
+    def __init__(self, runtime: Runtime, progress: CallProgress, approver: ClientApprover) -> None:
         self._runtime = runtime
         self._progress = progress
+        self._approver = approver
         self._live: set[ClientSession] = set()
 
     @property
@@ -102,11 +116,13 @@ class ClientSessions:
     def open(self, session_id: str | None = None) -> ClientSession:
         """Return a new session."""
         scope = self._runtime.scope(session_id=session_id, channel=CHANNEL)
-        session = ClientSession(self._runtime.run(scope), self._progress)
+        desk = self._approver.join(scope.session_id)
+        session = ClientSession(self._runtime.run(scope), self._progress, desk)
         self._live.add(session)
         return session
 
     async def end(self, session: ClientSession) -> None:
         """End a session: its cells are given up."""
         self._live.discard(session)
+        self._approver.leave(session.run.scope.session_id)
         await self._runtime.end(session.run)

@@ -1,0 +1,318 @@
+"""The user of an MCP client is asked through it: the SDK's own client, over stdio and HTTP."""
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import httpx2
+import pytest
+from mcp import Client
+from mcp_types import ElicitResult, ErrorData
+
+from tests.mcp_server.serving import Home, http, stdio, until
+from toolcell.calls.redaction import Redactor
+from toolcell.mcp_server.asking import ClientApprover
+from toolcell.protocol.approvals import ApprovalRequest
+from toolcell.protocol.scope import RunScope
+
+pytestmark = pytest.mark.anyio
+
+ASK = ({"tool": "add", "decision": "ask", "reason": "sums are\u202e secret"},)
+ADD = "return await add({a: 1, b: 2})"
+TRY = "try { return await add({a: 1, b: 2}) } catch (e) { return 'refused: ' + e.message }"
+BOTH = pytest.mark.parametrize("door", ["stdio", "http"])
+
+
+class Person:
+    """Answers what the client is asked, one answer after the other; the last one again."""
+
+    def __init__(self, *answers: Any) -> None:
+        self.answers = list(answers)
+        self.asked: list[Any] = []
+        self.let_go = anyio.Event()
+
+    async def __call__(self, _context: Any, params: Any) -> Any:
+        self.asked.append(params)
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        if answer == "silence":
+            await self.let_go.wait()
+            return chosen("once")
+        return answer
+
+
+def chosen(decision: Any) -> ElicitResult:
+    return ElicitResult(action="accept", content={"decision": decision})
+
+
+@asynccontextmanager
+async def client_of(door: str, home: Home, asked: Any, *words: str) -> AsyncIterator[Client]:
+    if door == "stdio":
+        async with stdio(home, *words, asked=asked) as client:
+            yield client
+        return
+    with http(home, *words) as web:
+        async with Client(web.url, mode="legacy", elicitation_callback=asked) as client:
+            yield client
+
+
+async def said(client: Client, code: str) -> dict[str, Any]:
+    with anyio.fail_after(30):
+        return (await client.call_tool("exec", {"code": code})).structured_content
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path, approvals=ASK).prepare()
+
+
+@BOTH
+async def test_a_yes_lets_the_call_run_and_the_question_says_what_it_is(
+    home: Home, door: str
+) -> None:
+    """rule 3.5, PO-06: the tool, the reason and the arguments; one form with three answers."""
+    person = Person(chosen("once"))
+    async with client_of(door, home, person) as client:
+        assert (await said(client, ADD))["value"] == {"sum": 3}
+        assert (await said(client, ADD))["value"] == {"sum": 3}
+    first, _second = person.asked
+    assert first.message == (
+        'openclaw:tests:add wants to run (sums are\ufffd secret) with:\n{"a":1,"b":2}'
+    )
+    form = first.requested_schema["properties"]["decision"]
+    assert form["enum"] == ["deny", "once", "session"]
+    assert len(form["enumNames"]) == 3
+    assert first.requested_schema["required"] == ["decision"]
+
+
+@BOTH
+async def test_a_yes_for_the_session_is_asked_once_and_holds_for_that_tool(
+    home: Home, door: str
+) -> None:
+    """rule 3.5, rule 2.5: another client, and another tool, are asked again."""
+    person = Person(chosen("session"), chosen("deny"))
+    async with client_of(door, home, person) as client:
+        code = "return [await add({a: 1, b: 2}), await add({a: 3, b: 4})]"
+        assert (await said(client, code))["value"] == [{"sum": 3}, {"sum": 7}]
+        assert len(person.asked) == 1
+        shell = "try { return await exec({command: 'id'}) } catch (e) { return e.message }"
+        assert "the client's user denied it" in (await said(client, shell))["value"]
+        assert len(person.asked) == 2
+
+
+async def test_a_yes_for_the_session_of_one_client_is_none_for_another(home: Home) -> None:
+    """rule 2.5."""
+    with http(home) as web:
+        for decision, answer in (("session", {"sum": 3}), ("deny", None)):
+            person = Person(chosen(decision))
+            async with Client(web.url, mode="legacy", elicitation_callback=person) as client:
+                outcome = await said(client, ADD)
+                assert outcome.get("value") == answer
+                assert len(person.asked) == 1
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        (chosen("deny"), "the client's user denied it"),
+        (ElicitResult(action="decline"), "the client's user denied it"),
+        (ElicitResult(action="cancel"), "closed the question without an answer"),
+        (ElicitResult(action="accept"), "no usable answer"),
+        (chosen("yes"), "no usable answer"),
+        (chosen(True), "no usable answer"),
+        (chosen(["once"]), "no usable answer"),
+        (ErrorData(code=-1, message="S3CR3T instructions"), "no usable answer"),
+    ],
+)
+async def test_everything_else_is_a_no(home: Home, door: str, answer: Any, why: str) -> None:
+    """rule 3.5, PO-07: closed; nothing that the client wrote reaches the model."""
+    async with client_of(door, home, Person(answer)) as client:
+        outcome = await said(client, TRY)
+        assert outcome["value"].startswith("refused: ")
+        assert why in outcome["value"]
+        assert "S3CR3T" not in str(outcome)
+
+
+@BOTH
+async def test_silence_is_a_no_after_a_while_also_for_those_in_line(
+    tmp_path: Path, door: str
+) -> None:
+    """rule 3.5: one question at a time, and none of them waits longer than the limit."""
+    home = Home(tmp_path, approvals=ASK, answer_seconds=1).prepare()
+    person = Person("silence")
+    async with client_of(door, home, person) as client:
+        outcome = await said(
+            client, f"return await Promise.all([1, 2, 3].map(async () => {{{TRY}}}))"
+        )
+        assert len(outcome["value"]) == 3
+        assert all("did not answer within 1 seconds" in each for each in outcome["value"])
+        assert len(person.asked) == 1
+
+
+@BOTH
+async def test_a_cell_that_waits_for_a_person_goes_on_with_wait_and_asks_once(
+    tmp_path: Path, door: str
+) -> None:
+    """rule 3.5: the answer may come after the request that the question went out with."""
+    home = Home(tmp_path, approvals=ASK, code_mode={"timeoutMs": 1500}).prepare()
+    person = Person("silence")
+    async with client_of(door, home, person) as client:
+        with anyio.fail_after(60):
+            while (await said(client, "return 1"))["status"] != "completed":
+                pass  # the engine is loaded by the first cells, within their time
+        outcome = await said(client, ADD)
+        assert outcome["status"] == "waiting", outcome
+        assert (outcome["status"], outcome["reason"]) == ("waiting", "pending_tools")
+        again = await client.call_tool("wait", {"runId": outcome["runId"]})
+        assert again.structured_content["status"] == "waiting"
+        person.let_go.set()
+        with anyio.fail_after(20):
+            while outcome["status"] == "waiting":
+                call = await client.call_tool("wait", {"runId": outcome["runId"]})
+                outcome = call.structured_content
+        assert outcome["value"] == {"sum": 3}
+        assert len(person.asked) == 1
+
+
+@BOTH
+async def test_cancelling_the_request_withdraws_the_question(home: Home, door: str) -> None:
+    """rule 3.5: the call was aborted; the next one asks anew."""
+    person = Person("silence", chosen("once"))
+    async with client_of(door, home, person) as client:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(client.call_tool, "exec", {"code": ADD})
+            await until(lambda: person.asked)
+            tasks.cancel_scope.cancel()
+        assert (await said(client, ADD))["value"] == {"sum": 3}
+
+
+@BOTH
+async def test_a_client_without_elicitation_is_told_what_to_do(home: Home, door: str) -> None:
+    """Issue 4, part 5: refused at once, as before."""
+    async with client_of(door, home, None) as client:
+        outcome = await said(client, TRY)
+        assert "offers no elicitation" in outcome["value"]
+        assert "tools.approvals.rules" in outcome["value"]
+
+
+@BOTH
+async def test_tool_search_asks_as_well(home: Home, door: str) -> None:
+    """rule 10.6: through tool_call, without any cell."""
+    for decision, failed in (("once", False), ("deny", True)):
+        person = Person(chosen(decision))
+        async with client_of(door, home, person, "--surface", "tools") as client:
+            given = {"id": "openclaw:tests:add", "args": {"a": 1, "b": 2}}
+            result = await client.call_tool("tool_call", given)
+            assert (result.is_error, len(person.asked)) == (failed, 1)
+
+
+ELICITS = {"elicitation": {}}
+WRONG = [
+    {"result": {"action": "accept", "content": "once"}},
+    {"result": {"action": "allow", "content": {"decision": "once"}}},
+    {"result": {"action": "accept", "content": {"decision": {"once": True}}}},
+    {"result": {}},
+    {"result": {"content": {"decision": "once"}}},
+]
+
+
+@pytest.mark.parametrize("answer", WRONG)
+async def test_an_answer_that_breaks_the_protocol_is_a_no(home: Home, answer: Any) -> None:
+    """rule 3.5: by hand over HTTP, as a client that means ill would write it."""
+    with http(home) as web:
+        async with httpx2.AsyncClient(timeout=20) as raw:
+            headers = {"Accept": "application/json, text/event-stream"}
+
+            async def post(message: Any, session: str | None = None) -> Any:
+                more = {"Mcp-Session-Id": session} if session else {}
+                body = {"jsonrpc": "2.0", **message}
+                return await raw.post(web.url, json=body, headers=headers | more)
+
+            hello = {
+                "protocolVersion": "2025-11-25",
+                "capabilities": ELICITS,
+                "clientInfo": {"name": "t", "version": "0"},
+            }
+            first = await post({"id": 1, "method": "initialize", "params": hello})
+            session = first.headers["mcp-session-id"]
+            await post({"method": "notifications/initialized"}, session)
+            call = {"name": "exec", "arguments": {"code": TRY}}
+            body = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call}
+            told = headers | {"Mcp-Session-Id": session}
+            async with raw.stream("POST", web.url, json=body, headers=told) as stream:
+                async for line in stream.aiter_lines():
+                    if not line.startswith("data: {"):
+                        continue
+                    message = json.loads(line.removeprefix("data: "))
+                    if message.get("method") == "elicitation/create":
+                        await post({"id": message["id"], **answer}, session)
+                    elif message.get("id") == 2:
+                        outcome = message["result"]["structuredContent"]
+                        break
+    assert "no usable answer" in outcome["value"]
+
+
+def question(**arguments: Any) -> ApprovalRequest:
+    return ApprovalRequest(
+        approval_id="a1",
+        scope=RunScope(agent_id="main", session_id="s", session_key="k", run_id="r"),
+        call_id="c1",
+        parent_id=None,
+        tool_id="mcp:fx:" + "x\x1b[31m" * 200,
+        tool_name="x",
+        arguments=arguments,
+        reason="because",
+    )
+
+
+class Shown:
+    """A channel that keeps what it was asked."""
+
+    def __init__(self) -> None:
+        self.messages: list[str] = []
+
+    async def ask(self, message: str, _form: Any) -> Any:
+        self.messages.append(message)
+        return {"action": "decline"}
+
+
+async def test_what_a_person_reads_is_bounded_printable_and_without_secrets() -> None:
+    """rule 8.4, rule 4.9: arguments and names may be hostile, and hold what must not be seen."""
+    approver, channel = ClientApprover(Redactor(["hunter2-hunter2"])), Shown()
+    desk = approver.join("s")
+    with desk.open_over(channel):
+        asked = question(key="hunter2-hunter2", text="\u202eevil\n\nyes " + "x" * 100_000)
+        assert (await approver.request(asked)).approved is False
+    (message,) = channel.messages
+    assert "hunter2" not in message
+    assert len(message) < 3_000
+    assert "characters in all)" in message
+    assert message.count("\n") == 1
+    assert message.replace("\n", "").isprintable()
+
+
+async def test_a_call_between_two_requests_is_asked_over_the_next_one() -> None:
+    """rule 3.5: a queued call may begin when no request of the client is open."""
+    approver = ClientApprover(Redactor())
+    desk, channel = approver.join("s"), Shown()
+    with desk.open_over(channel):
+        pass
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(approver.request, question())
+        await anyio.wait_all_tasks_blocked()
+        assert channel.messages == []
+        with desk.open_over(channel), anyio.fail_after(5):
+            while not channel.messages:
+                await anyio.lowlevel.checkpoint()
+
+
+async def test_the_calls_of_others_are_nobodys() -> None:
+    """rule 2.5: a session that left, or never was."""
+    approver = ClientApprover(Redactor())
+    with approver.join("s").open_over(Shown()):
+        approver.leave("s")
+        answer = await approver.request(question())
+    assert (answer.approved, "no client can be asked" in answer.reason) == (False, True)
