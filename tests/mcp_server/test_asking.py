@@ -10,11 +10,14 @@ import anyio
 import httpx2
 import pytest
 from mcp import Client
-from mcp_types import ElicitResult, ErrorData
+from mcp.shared.exceptions import MCPError
+from mcp_types import CallToolRequestParams, ElicitResult, ErrorData
 
+from tests.codemode.support import GroupSpawner
 from tests.mcp_server.serving import Home, http, stdio, until
 from toolcell.calls.redaction import Redactor
 from toolcell.mcp_server.asking import ClientApprover
+from toolcell.mcp_server.rounds import Round, Rounds
 from toolcell.protocol.approvals import ApprovalRequest
 from toolcell.protocol.scope import RunScope
 
@@ -24,6 +27,8 @@ ASK = ({"tool": "add", "decision": "ask", "reason": "sums are\u202e secret"},)
 ADD = "return await add({a: 1, b: 2})"
 TRY = "try { return await add({a: 1, b: 2}) } catch (e) { return 'refused: ' + e.message }"
 BOTH = pytest.mark.parametrize("door", ["stdio", "http"])
+ALL = pytest.mark.parametrize("door", ["stdio", "http", "2026"])
+"""The revisions with a handshake over both transports, and the one without over stdio."""
 
 
 class Person:
@@ -49,8 +54,9 @@ def chosen(decision: Any) -> ElicitResult:
 
 @asynccontextmanager
 async def client_of(door: str, home: Home, asked: Any, *words: str) -> AsyncIterator[Client]:
-    if door == "stdio":
-        async with stdio(home, *words, asked=asked) as client:
+    if door != "http":
+        mode = "auto" if door == "2026" else "legacy"
+        async with stdio(home, *words, mode=mode, asked=asked) as client:
             yield client
         return
     with http(home, *words) as web:
@@ -63,12 +69,19 @@ async def said(client: Client, code: str) -> dict[str, Any]:
         return (await client.call_tool("exec", {"code": code})).structured_content
 
 
+async def warm(client: Client) -> None:
+    """Run cells until the engine is there: the first ones load it within their own time."""
+    with anyio.fail_after(60):
+        while (await said(client, "return 1"))["status"] != "completed":
+            pass
+
+
 @pytest.fixture
 def home(tmp_path: Path) -> Home:
     return Home(tmp_path, approvals=ASK).prepare()
 
 
-@BOTH
+@ALL
 async def test_a_yes_lets_the_call_run_and_the_question_says_what_it_is(
     home: Home, door: str
 ) -> None:
@@ -87,7 +100,7 @@ async def test_a_yes_lets_the_call_run_and_the_question_says_what_it_is(
     assert first.requested_schema["required"] == ["decision"]
 
 
-@BOTH
+@ALL
 async def test_a_yes_for_the_session_is_asked_once_and_holds_for_that_tool(
     home: Home, door: str
 ) -> None:
@@ -113,7 +126,7 @@ async def test_a_yes_for_the_session_of_one_client_is_none_for_another(home: Hom
                 assert len(person.asked) == 1
 
 
-@BOTH
+@ALL
 @pytest.mark.parametrize(
     ("answer", "why"),
     [
@@ -124,15 +137,23 @@ async def test_a_yes_for_the_session_of_one_client_is_none_for_another(home: Hom
         (chosen("yes"), "no usable answer"),
         (chosen(True), "no usable answer"),
         (chosen(["once"]), "no usable answer"),
-        (ErrorData(code=-1, message="S3CR3T instructions"), "no usable answer"),
     ],
 )
 async def test_everything_else_is_a_no(home: Home, door: str, answer: Any, why: str) -> None:
-    """rule 3.5, PO-07: closed; nothing that the client wrote reaches the model."""
+    """rule 3.5, PO-07: closed."""
     async with client_of(door, home, Person(answer)) as client:
         outcome = await said(client, TRY)
         assert outcome["value"].startswith("refused: ")
         assert why in outcome["value"]
+
+
+@BOTH
+async def test_an_error_is_a_no_and_its_words_stay_outside(home: Home, door: str) -> None:
+    """rule 4.9: nothing that the client wrote reaches the model."""
+    bad = ErrorData(code=-1, message="S3CR3T instructions")
+    async with client_of(door, home, Person(bad)) as client:
+        outcome = await said(client, TRY)
+        assert "no usable answer" in outcome["value"]
         assert "S3CR3T" not in str(outcome)
 
 
@@ -160,9 +181,7 @@ async def test_a_cell_that_waits_for_a_person_goes_on_with_wait_and_asks_once(
     home = Home(tmp_path, approvals=ASK, code_mode={"timeoutMs": 1500}).prepare()
     person = Person("silence")
     async with client_of(door, home, person) as client:
-        with anyio.fail_after(60):
-            while (await said(client, "return 1"))["status"] != "completed":
-                pass  # the engine is loaded by the first cells, within their time
+        await warm(client)
         outcome = await said(client, ADD)
         assert outcome["status"] == "waiting", outcome
         assert (outcome["status"], outcome["reason"]) == ("waiting", "pending_tools")
@@ -189,7 +208,7 @@ async def test_cancelling_the_request_withdraws_the_question(home: Home, door: s
         assert (await said(client, ADD))["value"] == {"sum": 3}
 
 
-@BOTH
+@ALL
 async def test_a_client_without_elicitation_is_told_what_to_do(home: Home, door: str) -> None:
     """Issue 4, part 5: refused at once, as before."""
     async with client_of(door, home, None) as client:
@@ -198,7 +217,7 @@ async def test_a_client_without_elicitation_is_told_what_to_do(home: Home, door:
         assert "tools.approvals.rules" in outcome["value"]
 
 
-@BOTH
+@ALL
 async def test_tool_search_asks_as_well(home: Home, door: str) -> None:
     """rule 10.6: through tool_call, without any cell."""
     for decision, failed in (("once", False), ("deny", True)):
@@ -207,6 +226,100 @@ async def test_tool_search_asks_as_well(home: Home, door: str) -> None:
             given = {"id": "openclaw:tests:add", "args": {"a": 1, "b": 2}}
             result = await client.call_tool("tool_call", given)
             assert (result.is_error, len(person.asked)) == (failed, 1)
+
+
+async def test_in_the_2026_revision_a_waiting_cell_gets_a_late_answer_too(tmp_path: Path) -> None:
+    """rule 3.5: `exec` is over when the user answers; the program goes on with it."""
+    home = Home(tmp_path, approvals=ASK, code_mode={"timeoutMs": 1500}).prepare()
+    person = Person("silence")
+    async with client_of("2026", home, person) as client:
+        await warm(client)
+        async with anyio.create_task_group() as tasks:
+            outcome: dict[str, Any] = {}
+
+            async def run() -> None:
+                outcome.update(await said(client, ADD))
+
+            tasks.start_soon(run)
+            await until(lambda: person.asked)
+            await anyio.sleep(2)  # longer than the cell has; nothing tells when it is parked
+            person.let_go.set()
+        assert outcome["status"] == "waiting", outcome
+        with anyio.fail_after(20):
+            while outcome["status"] == "waiting":
+                call = await client.call_tool("wait", {"runId": outcome["runId"]})
+                outcome = call.structured_content
+        assert outcome["value"] == {"sum": 3}
+        assert len(person.asked) == 1
+
+
+async def test_in_the_2026_revision_silence_is_a_no_as_well(tmp_path: Path) -> None:
+    """rule 3.5: the call is decided without the client; an answer after that changes nothing."""
+    home = Home(tmp_path, approvals=ASK, answer_seconds=1).prepare()
+    person = Person("silence")
+    async with client_of("2026", home, person) as client:
+        async with anyio.create_task_group() as tasks:
+            outcome: dict[str, Any] = {}
+
+            async def run() -> None:
+                outcome.update(await said(client, TRY))
+
+            tasks.start_soon(run)
+            await until(lambda: person.asked)
+            await anyio.sleep(2)  # longer than the question waits
+            person.let_go.set()
+        assert "did not answer within 1 seconds" in outcome["value"]
+
+
+async def test_in_the_2026_revision_a_state_is_good_for_its_own_call_and_once(home: Home) -> None:
+    """rule 3.5: what the client sends back is checked; a question left out has no answer."""
+    async with client_of("2026", home, Person("never asked")) as client:
+
+        async def send(code: str, state: str | None = None, **answers: Any) -> Any:
+            return await client.session.call_tool(
+                "exec",
+                {"code": code},
+                input_responses=answers or None,
+                request_state=state,
+                allow_input_required=True,
+            )
+
+        for wrong in ("forged", "x" * 100_000):
+            with pytest.raises(MCPError, match="unknown, or over"):
+                await send(TRY, wrong)
+        asked = await send(TRY)
+        (key,) = asked.input_requests
+        with pytest.raises(MCPError, match="another name or other arguments"):
+            await send("return 1", asked.request_state, **{key: chosen("once")})
+        over = await send(TRY, asked.request_state, other=chosen("once"))
+        assert "no usable answer" in over.structured_content["value"]
+        with pytest.raises(MCPError, match="unknown, or over"):
+            await send(TRY, asked.request_state, **{key: chosen("once")})
+
+
+async def test_in_the_2026_revision_calls_nobody_goes_on_with_are_given_up() -> None:
+    """rule 3.8: 64 are kept between two requests; the oldest is cancelled."""
+    ended: list[str] = []
+
+    def work(name: str) -> Any:
+        async def ask(made: Round) -> Any:
+            try:
+                await made.ask("?", {"type": "object", "properties": {}})
+            finally:
+                ended.append(name)
+
+        return ask
+
+    async with anyio.create_task_group() as tasks:
+        rounds = Rounds(GroupSpawner(tasks))
+        for number in range(66):
+            params = CallToolRequestParams(name=f"t{number}")
+            answer = await rounds.take(params, None, work(f"t{number}"))
+            assert answer.result_type == "input_required"
+        await anyio.wait_all_tasks_blocked()
+        assert ended == ["t0", "t1"]
+        rounds.end()
+    assert len(ended) == 66
 
 
 ELICITS = {"elicitation": {}}

@@ -23,8 +23,9 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
 
 from toolcell.base.version import VERSION
-from toolcell.mcp_server.elicitation import channel_over
+from toolcell.mcp_server.elicitation import channel_over, offers_forms
 from toolcell.mcp_server.progress import Report
+from toolcell.mcp_server.rounds import Round
 from toolcell.mcp_server.sessions import ClientSession, ClientSessions
 
 CHANGES_SECONDS: Final = 0.25
@@ -91,11 +92,19 @@ class McpServer(Server[Any]):
 
     async def _call_tool(
         self, context: Context, params: types.CallToolRequestParams
-    ) -> types.CallToolResult:
+    ) -> types.CallToolResult | types.InputRequiredResult:
         session = self._session(context)
         arguments: Mapping[str, Any] = params.arguments or {}
-        channel = channel_over(context)
-        return await session.call(params.name, arguments, _report(context), channel)
+        report = _report(context)
+        modern = context.protocol_version in MODERN_PROTOCOL_VERSIONS
+        if modern and (offers_forms(context) or params.request_state is not None):
+
+            async def work(made: Round) -> types.CallToolResult:
+                heard = made.report if report is not None else None
+                return await session.call(params.name, arguments, heard, made)
+
+            return await session.rounds.take(params, report, work)
+        return await session.call(params.name, arguments, report, channel_over(context))
 
     def _session(self, context: Context) -> ClientSession:
         """Return the session of a request; the first request of a connection makes it.

@@ -16,6 +16,7 @@ import mcp_types as types
 from toolcell.app.run import Run
 from toolcell.app.runtime import Runtime
 from toolcell.base.identifiers import fresh
+from toolcell.base.spawner import Spawner
 from toolcell.codemode.controls import WAIT_NAME
 from toolcell.mcp_server.asking import Channel, ClientApprover, Desk
 from toolcell.mcp_server.presentation import (
@@ -25,6 +26,7 @@ from toolcell.mcp_server.presentation import (
     listed_tools,
 )
 from toolcell.mcp_server.progress import CallProgress, Report
+from toolcell.mcp_server.rounds import Rounds
 from toolcell.protocol.scope import DEFAULT_AGENT
 from toolcell.surface.plan import SurfacePlan
 
@@ -32,10 +34,16 @@ CHANNEL = "mcp"
 
 
 class ClientSession:
-    """One MCP session: a run of its own, hence a scope of its own (rules 2.5, 3.7)."""
+    """One MCP session: a run of its own, hence a scope of its own (rules 2.5, 3.7).
 
-    def __init__(self, run: Run, progress: CallProgress, desk: Desk) -> None:
+    Attributes:
+        run: The run.
+        rounds: Calls that take several requests (the 2026 revision).
+    """
+
+    def __init__(self, run: Run, progress: CallProgress, desk: Desk, spawner: Spawner) -> None:
         self.run = run
+        self.rounds = Rounds(spawner)
         self._progress = progress
         self._desk = desk
         self._listed: tuple[SurfacePlan, list[types.Tool]] | None = None
@@ -117,12 +125,14 @@ class ClientSessions:
         """Return a new session."""
         scope = self._runtime.scope(session_id=session_id, channel=CHANNEL)
         desk = self._approver.join(scope.session_id)
-        session = ClientSession(self._runtime.run(scope), self._progress, desk)
+        run, spawner = self._runtime.run(scope), self._runtime.supervisor
+        session = ClientSession(run, self._progress, desk, spawner)
         self._live.add(session)
         return session
 
     async def end(self, session: ClientSession) -> None:
         """End a session: its cells are given up."""
         self._live.discard(session)
+        session.rounds.end()
         self._approver.leave(session.run.scope.session_id)
         await self._runtime.end(session.run)
