@@ -29,8 +29,10 @@ toolcell reads one JSON5 file: `--config FILE`, else `$TOOLCELL_CONFIG`, else
 `~/.toolcell/toolcell.json`. `toolcell config get|set|unset|validate` read and change it; `set`
 keeps your comments. The library takes the same tree as `CodeMode(config={...})`. Unknown keys and
 wrong types are errors that name the path and, for a key, the one that was meant; numbers outside
-a range are moved to its nearer end. Relative paths in it start at the folder toolcell is started
-in, not at the file's; `~` is your home.
+a range are moved to its nearer end. Relative paths in it start at the folder the file is in,
+wherever toolcell is started; `~` is your home. That goes for `workspace`, `sessions.path`,
+`plugins.paths`, `nodePath`, and for `cwd` and `command` of MCP servers. Options of commands and
+environment variables start at the current folder, and so do paths of a tree that is given in code.
 This page is generated from the models (`python3 tasks.py docs --write`).
 """
 

@@ -164,6 +164,93 @@ def test_doctor_says_of_each_model_whether_it_can_be_asked(toolcell, tmp_path, m
     assert "unknown provider (configured: claude, local)" in found["model locl/a (eye)"]["text"]
 
 
+@pytest.mark.parametrize(
+    ("token", "says"),
+    [
+        ("short", "gateway.token: has 5 characters, too few to keep anybody out; give at least 16"),
+        ("", "gateway.token: has 0 characters"),
+        ("${GW_TOKEN}", "a space or an end of line at place 21"),
+    ],
+)
+@pytest.mark.parametrize("command", ["gateway --port 0", "approvals list", "config validate"])
+def test_a_token_that_keeps_nobody_out_is_refused(
+    toolcell, tmp_path, monkeypatch, token, says, command
+):
+    """The rule of `mcp serve --token`; whoever reaches the gateway can run every tool."""
+    monkeypatch.setenv("GW_TOKEN", "0123456789abcdefghij\n")
+    file = tmp_path / "token.json5"
+    file.write_text(json.dumps({"gateway": {"token": token}}))
+    code, out, err = toolcell(*command.split(), "--config", str(file))
+    assert (code, out) == (2, "")
+    assert says in err
+    assert "0123456789" not in err
+
+
+def test_a_short_token_of_the_gateway_is_told_by_doctor_and_hinders_nothing_else(
+    toolcell, tmp_path
+):
+    file = tmp_path / "token.json5"
+    file.write_text('{ gateway: { token: "short" } }')
+    assert toolcell("tools", "list", "--config", str(file))[0] == 0
+    code, out, _ = toolcell("doctor", "--config", str(file), "--json")
+    (found,) = [each for each in json.loads(out) if each["subject"] == "gateway token"]
+    assert (code, found["state"]) == (1, "error")
+    assert "gateway.token: has 5 characters" in found["text"]
+
+
+def test_doctor_tells_of_the_gateways_token_without_showing_it(toolcell, tmp_path):
+    assert "gateway token" not in toolcell("doctor")[1]
+    file = tmp_path / "token.json5"
+    file.write_text('{ gateway: { token: "0123456789abcdef" } }')
+    _, out, _ = toolcell("doctor", "--config", str(file))
+    assert "ok       gateway token: gateway.token, long enough" in out
+    assert "0123456789" not in out
+    kept = tmp_path / "home" / "gateway-token"
+    kept.parent.mkdir(exist_ok=True)
+    kept.write_text("short\n")
+    code, out, _ = toolcell("doctor")
+    assert code == 1
+    assert f"gateway token: {str(kept)!r} holds no token of toolcell's; delete it" in out
+
+
+PLUGIN = '''
+from toolcell import define_tool_plugin, tool
+
+@tool
+def anchor() -> int:
+    """Say where."""
+    return 1
+
+plugin = define_tool_plugin(id="plug", name="Plug", description="One tool.", tools=[anchor])
+'''
+
+
+def test_paths_of_a_config_file_start_at_its_folder(toolcell, tmp_path, monkeypatch):
+    """The same file loads the same plugin and reads the same files, wherever it is started from."""
+    project, away = tmp_path / "project", tmp_path / "away"
+    (project / "work").mkdir(parents=True)
+    away.mkdir()
+    (project / "work" / "a.txt").write_text("here")
+    (project / "plug.py").write_text(PLUGIN)
+    tree = {
+        "plugins": {"paths": ["./plug.py"], "entryPoints": False},
+        "agents": {"defaults": {"workspace": "work"}},
+    }
+    (project / "toolcell.json").write_text(json.dumps(tree))
+    file = cell(tmp_path, "return [await anchor({}), (await read({path: 'a.txt'})).text]")
+    for folder in (project, away):
+        monkeypatch.chdir(folder)
+        words = ("exec", file, "--executor", "quickjs", "--config", "../project/toolcell.json")
+        assert toolcell(*words) == (0, '[1,"here"]\n', "")
+
+
+def test_the_folder_of_the_token_is_not_set_as_a_workspace_by_accident(toolcell):
+    code, _, err = toolcell("config", "set", "agents.defaults.workspace", ".")
+    assert code == 2
+    assert "not written: agents.defaults.workspace" in err
+    assert "where toolcell keeps its token" in err
+
+
 @pytest.mark.parametrize("command", ["doctor", "gateway", "tools list"])
 def test_a_config_that_is_no_json5_is_named(toolcell, tmp_path, command):
     file = tmp_path / "cut.json5"

@@ -86,7 +86,7 @@ def settings(model_url, **more):
         "agents": {"defaults": {"model": "up/m"}},
         "models": {"providers": {"up": {"baseUrl": model_url, "apiKey": "k-12345678"}}},
         "tools": {"codeMode": QUICKJS},
-        "gateway": {"port": 0, "token": "t-12345678"},
+        "gateway": {"port": 0, "token": "t-12345678-abcdef"},
         **more,
     }
 
@@ -95,7 +95,9 @@ async def test_sigterm_lets_a_run_come_to_its_end_and_takes_no_other(tmp_path):
     script = ScriptedModel([tool_call("exec", {"code": "return 1"}), "done"])
     async with openai_server(script) as upstream:
         held, answer = upstream.model, upstream.model.answer
-        async with Process(tmp_path / "home", settings(upstream.base_url), "t-12345678") as p:
+        async with Process(
+            tmp_path / "home", settings(upstream.base_url), "t-12345678-abcdef"
+        ) as p:
 
             def stop_first(body):
                 if not held.bodies:
@@ -123,7 +125,7 @@ async def test_what_a_client_was_answered_survives_kill_9(tmp_path):
     ]
     async with openai_server(ScriptedModel([*steps, "after"])) as upstream:
         where = settings(upstream.base_url)
-        async with Process(tmp_path / "home", where, "t-12345678") as p:
+        async with Process(tmp_path / "home", where, "t-12345678-abcdef") as p:
             for n in range(turns):
                 got = await p.chat(f"turn {n}", metadata={"session": "s1"})
                 assert got.json()["choices"][0]["message"]["content"] == f"answer {n}"
@@ -137,7 +139,7 @@ async def test_what_a_client_was_answered_survives_kill_9(tmp_path):
             history = await store.history("s1")
         assert [m.text for m in history if m.role == "user"] == [f"turn {n}" for n in range(turns)]
         assert [m.text for m in history if m.role == "assistant" and m.text][-1] == "answer 4"
-        async with Process(tmp_path / "home", where, "t-12345678") as p:
+        async with Process(tmp_path / "home", where, "t-12345678-abcdef") as p:
             got = await p.chat("more", metadata={"session": "s1"})
     assert got.json()["choices"][0]["message"]["content"] == "after"
     assert len(upstream.model.bodies[-1]["messages"]) == len(history) + 1
@@ -148,13 +150,13 @@ async def test_kill_9_in_the_middle_of_a_cell_leaves_a_session_that_goes_on(tmp_
     steps = [tool_call("exec", {"code": "await new Promise(() => {})"}), "after"]
     async with openai_server(ScriptedModel(steps)) as upstream:
         where = settings(upstream.base_url)
-        async with Process(tmp_path / "home", where, "t-12345678") as p:
+        async with Process(tmp_path / "home", where, "t-12345678-abcdef") as p:
             cell = {"code": "await yield_control(); return 1"}
             upstream.model._steps = (tool_call("exec", cell), _hold(p), "after")
             with pytest.raises(httpx.TransportError):
                 await p.chat("go", metadata={"session": "s1"})
             p.child.wait(timeout=20)
-        async with Process(tmp_path / "home", where, "t-12345678") as p:
+        async with Process(tmp_path / "home", where, "t-12345678-abcdef") as p:
             got = await p.chat("and now?", metadata={"session": "s1"})
             state = (await p.http.get("/api/health")).json()
     assert got.json()["choices"][0]["message"]["content"] == "after"
@@ -178,9 +180,9 @@ async def test_a_config_of_the_older_contract_is_migrated_at_start(tmp_path):
     home.mkdir()
     (home / "toolcell.json").write_text(
         '{ // mine\n  tools: {codeMode: {enabled: true, runtime: "quickjs-wasi",'
-        ' languages: ["javascript"]}},\n  gateway: {port: 0, token: "t-12345678"} }'
+        ' languages: ["javascript"]}},\n  gateway: {port: 0, token: "t-12345678-abcdef"} }'
     )
-    async with Process(home, None, "t-12345678") as p:
+    async with Process(home, None, "t-12345678-abcdef") as p:
         health = await p.http.get("/health")
         p.stop()
         assert p.child.wait(timeout=20) == 0
@@ -198,10 +200,10 @@ async def test_a_model_that_cannot_be_asked_is_told_at_start(tmp_path):
     home = tmp_path / "home"
     home.mkdir()
     (home / "toolcell.json").write_text(
-        '{ gateway: {port: 0, token: "t-12345678"}, agents: {defaults: {model: "locl/a"}},'
+        '{ gateway: {port: 0, token: "t-12345678-abcdef"}, agents: {defaults: {model: "locl/a"}},'
         ' models: {providers: {local: {baseUrl: "http://127.0.0.1:9/v1"}}} }'
     )
-    async with Process(home, None, "t-12345678") as p:
+    async with Process(home, None, "t-12345678-abcdef") as p:
         assert (await p.http.get("/health")).status_code == 200
         p.stop()
         assert p.child.wait(timeout=20) == 0
@@ -217,7 +219,7 @@ async def test_a_call_that_waits_for_a_person_is_told_to_the_operator(tmp_path):
         where = settings(upstream.base_url)
         where["tools"]["approvals"] = [{"tool": "ls", "decision": "ask", "reason": "private"}]
         async with (
-            Process(tmp_path / "home", where, "t-12345678") as p,
+            Process(tmp_path / "home", where, "t-12345678-abcdef") as p,
             anyio.create_task_group() as tasks,
         ):
 

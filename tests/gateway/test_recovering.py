@@ -30,7 +30,7 @@ from toolcell.testing.openai_server import openai_server
 from toolcell.testing.scripted_model import ScriptedModel
 
 pytestmark = pytest.mark.anyio
-TOKEN = "t-12345678"
+TOKEN = "t-12345678-abcdef"
 
 
 async def session(process, name):

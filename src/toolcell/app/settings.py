@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from toolcell.config.env import MIN_SECRET_CHARS, expand, home, secret_values
 from toolcell.config.resolve import agent_setting, model_row, swarm_options
+from toolcell.config.tokens import usable_token
 from toolcell.config.tools_tree import ToolPolicySettings
 from toolcell.config.tree import Config, ModelCostSettings, ProviderSettings
 from toolcell.errors import ConfigError
@@ -134,6 +135,16 @@ def gateway_token_of(config: Config) -> str | None:
     """Return the configured token of the gateway; None when it is to have one of its own."""
     given = config.gateway.token
     return None if given is None else expand(given, path="gateway.token")
+
+
+def usable_gateway_token_of(config: Config) -> str | None:
+    """Return the same for a gateway that is to be served or asked.
+
+    Raises:
+        ConfigError: it keeps nobody out, or clients cannot send it.
+    """
+    token = gateway_token_of(config)
+    return None if token is None else usable_token(token, path="gateway.token")
 
 
 def secret_values_of(

@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from cyclopts import App, Parameter
 
-from toolcell.app.settings import gateway_token_of
+from toolcell.app.settings import usable_gateway_token_of
 from toolcell.base.jsontext import dumps, loads
 from toolcell.cli.console import DONE, print_json, print_table, print_text, printable
 from toolcell.cli.options import SHARED, Shared
@@ -105,7 +105,7 @@ def _request(
     from toolcell.gateway.token import kept_token, token_path  # noqa: PLC0415 - HTTP, when used
 
     config = shared.load()
-    token = gateway_token_of(config) or kept_token()
+    token = usable_gateway_token_of(config) or kept_token()
     if token is None:
         message = (
             f"no gateway token: neither gateway.token nor {str(token_path())!r}; start "

@@ -16,6 +16,7 @@ from toolcell.app.settings import (
     endpoints_of,
     mcp_servers_of,
     policy_of,
+    usable_gateway_token_of,
 )
 from toolcell.cli.console import DONE, MISUSED, print_error, print_json, print_text
 from toolcell.cli.options import SHARED, Shared
@@ -104,6 +105,7 @@ def validate(*, shared: Shared = SHARED) -> int:
 def _problems(config: Config, agents: Sequence[str]) -> Iterator[str]:
     """Yield what the tree's own types cannot tell: patterns, servers, models, variables."""
     checks: list[Callable[[], object]] = [
+        lambda: usable_gateway_token_of(config),
         lambda: approval_rules_of(config),
         *(
             lambda name=name, given=given: mcp_servers_of(
@@ -144,7 +146,8 @@ def _value(text: str) -> Any:
 def _write(shared: Shared, text: str) -> int:
     file, _ = config_path(shared.config)
     try:
-        check_mcp_keys(parse_config(parse_json5(text, origin=str(file))))
+        tree = parse_json5(text, origin=str(file))
+        check_mcp_keys(parse_config(tree, folder=file.parent))
     except ConfigError as error:
         print_error(f"not written: {error.message}")
         return MISUSED

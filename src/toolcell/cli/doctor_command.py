@@ -14,6 +14,7 @@ import anyio
 from cyclopts import Parameter
 
 from toolcell.app.runtime import Runtime
+from toolcell.app.settings import usable_gateway_token_of
 from toolcell.base.version import VERSION
 from toolcell.cli.console import DONE, FAILED, Progress, print_json, print_text, printable
 from toolcell.cli.models import all_agents, named_models
@@ -27,6 +28,7 @@ from toolcell.config.migrate import migrate
 from toolcell.config.overlay import with_code_mode
 from toolcell.config.resolve import agent_setting, tool_search_options
 from toolcell.config.tree import Config
+from toolcell.errors import ConfigError
 from toolcell.protocol.scope import DEFAULT_AGENT
 from toolcell.sources.mcp.status import ServerStatus
 from toolcell.toolsearch.child.launch import Launcher
@@ -56,6 +58,7 @@ def doctor(
     findings = [Finding("ok", "toolcell", f"{VERSION} on Python {platform.python_version()}")]
     findings.extend(_config_file(shared, fix=fix))
     config = shared.load()
+    findings.extend(_token(config))
 
     async def run() -> None:
         async with opened(with_code_mode(config), Opening(warn=False), progress) as open_:
@@ -88,6 +91,20 @@ def _config_file(shared: Shared, *, fix: bool) -> list[Finding]:
         return [Finding("fixed", "config", change) for change in migrated.changes]
     remedy = "run toolcell doctor --fix"
     return [Finding("warning", "config", f"{change}; {remedy}") for change in migrated.changes]
+
+
+def _token(config: Config) -> Iterator[Finding]:
+    """Say whether the gateway's token can be one; nothing of a gateway that has none yet."""
+    from toolcell.gateway.token import kept_token, token_path  # noqa: PLC0415 - HTTP, when used
+
+    try:
+        given = usable_gateway_token_of(config)
+        if given is not None:
+            yield Finding("ok", "gateway token", "gateway.token, long enough")
+        elif kept_token() is not None:
+            yield Finding("ok", "gateway token", str(token_path()))
+    except ConfigError as error:
+        yield Finding("error", "gateway token", error.message)
 
 
 def _sources(runtime: Runtime) -> list[Finding]:

@@ -37,8 +37,8 @@ class GatewaySettings(Settings):
     port: Annotated[int, clamped(0, 65_535)] = 8790
     """The port; 0 takes a free one."""
     token: str | None = None
-    """What clients send as their API key; `${NAME}` takes an environment variable. When absent, one
-    is made and kept in `~/.toolcell/gateway-token`."""
+    """What clients send as their API key, at least 16 characters; `${NAME}` takes an environment
+    variable. When absent, one is made and kept in `~/.toolcell/gateway-token`."""
     recover: bool = True
     """Whether runs and messages that a gateway left behind when it was killed are seen to at start:
     goes on where that is safe, and says so where it is not."""

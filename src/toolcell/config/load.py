@@ -75,7 +75,7 @@ def load_config(explicit: str | Path | None = None) -> Config:
         msg = f"config file {str(path)!r} must hold one object"
         raise ConfigError(msg)
     try:
-        return parse_config(data)
+        return parse_config(data, folder=path.parent)
     except ConfigError as error:
         msg = f"config file {str(path)!r}: {error.message}"
         raise ConfigError(msg) from error

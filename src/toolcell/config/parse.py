@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
 from toolcell.config.fields import Settings
+from toolcell.config.paths import file_context
 from toolcell.config.tree import Config
 from toolcell.config.unknown import unknown_key
 from toolcell.errors import ConfigError
@@ -30,8 +32,12 @@ _PLAIN = {
 S = TypeVar("S", bound=Settings)
 
 
-def parse_config(data: Mapping[str, Any] | Config | None) -> Config:
+def parse_config(data: Mapping[str, Any] | Config | None, *, folder: Path | None = None) -> Config:
     """Return the tree that `data` (the file's own keys) stands for.
+
+    Args:
+        data: The keys, or a tree, which is returned as it is.
+        folder: What relative paths start at: the folder of the file; None for no file.
 
     Raises:
         ConfigError: one or more values are wrong; the message has a line for each.
@@ -41,17 +47,23 @@ def parse_config(data: Mapping[str, Any] | Config | None) -> Config:
     if data is not None and not isinstance(data, Mapping):
         msg = f"the config must be an object, not {type(data).__name__}"
         raise ConfigError(msg)
-    return parse_node(Config, data) if data else Config.model_construct()
+    return parse_node(Config, data, folder=folder) if data else Config.model_construct()
 
 
-def parse_node(kind: type[S], data: Mapping[str, Any], at: tuple[str, ...] = ()) -> S:
+def parse_node(
+    kind: type[S],
+    data: Mapping[str, Any],
+    at: tuple[str, ...] = (),
+    *,
+    folder: Path | None = None,
+) -> S:
     """Return the node at the path `at` of the tree that `data` stands for.
 
     Raises:
         ConfigError: as `parse_config`.
     """
     try:
-        return kind.model_validate(dict(data))
+        return kind.model_validate(dict(data), context=file_context(folder))
     except ValidationError as error:
         problems = _problems(error, at)
     first = problems[0][0]

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from toolcell.config.fields import Settings, clamped
+from toolcell.config.paths import FilePath
 from toolcell.config.swarm import address_problem
 from toolcell.config.web_tree import WebSettings
 
@@ -23,7 +24,7 @@ class CodeModeSettings(Settings):
     """The engine: `quickjs` is the sandbox, `node` is trusted execution. Default `node`."""
     runtime: Literal["quickjs-wasi"] | None = None
     """Legacy; read as `executor: "quickjs"`. `toolcell doctor --fix` replaces it."""
-    node_path: str | None = None
+    node_path: FilePath | None = None
     """The Node program of the `node` executor; the one that came with toolcell when absent."""
     guest_api: Literal["catalog", "tools"] | None = None
     """What guest programs see. Default `catalog`."""

@@ -11,6 +11,7 @@ from pydantic import Field, field_validator
 
 from toolcell.config.fields import Settings, clamped
 from toolcell.config.gateway_tree import GatewaySettings
+from toolcell.config.paths import FilePath, PluginPath, WorkspacePath, server_paths
 from toolcell.config.tools_tree import AgentToolSettings, ToolsSettings
 from toolcell.config.web_tree import ChannelSettings
 
@@ -61,7 +62,7 @@ class AgentBase(Settings):
     """Models tried in turn when the first one cannot answer."""
     models: dict[str, ModelRowSettings] = Field(default_factory=dict)
     """What differs for one model, keyed `provider/model`."""
-    workspace: str | None = None
+    workspace: WorkspacePath | None = None
     """The folder the file and shell tools work in. Default: the folder toolcell is started in."""
     system_prompt: str | None = None
     """Put before the conversation."""
@@ -182,13 +183,15 @@ class McpSettings(Settings):
     servers: dict[str, dict[str, Any]] = Field(default_factory=dict)
     """Servers by name; their keys are those of docs/mcp.md."""
 
+    _paths = field_validator("servers")(server_paths)
+
 
 class PluginsSettings(Settings):
     """`plugins`: further tools and bundled parts."""
 
     bundled: list[Literal["notes"]] = Field(default_factory=list)
     """Plugins that come with toolcell and are wanted: `notes`."""
-    paths: list[str] = Field(default_factory=list)
+    paths: list[PluginPath] = Field(default_factory=list)
     """Python files or `module:attribute`."""
     entry_points: bool = True
     """Load installed plugins (entry point group `toolcell.plugins`)."""
@@ -199,7 +202,7 @@ class PluginsSettings(Settings):
 class SessionsSettings(Settings):
     """`sessions`: what happened."""
 
-    path: str | None = None
+    path: FilePath | None = None
     """The SQLite file. Default `~/.toolcell/sessions.db`."""
 
 

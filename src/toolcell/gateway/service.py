@@ -19,10 +19,10 @@ from toolcell.app.host import Host
 from toolcell.app.runtime import Parts, Runtime
 from toolcell.app.settings import (
     endpoints_of,
-    gateway_token_of,
     mcp_servers_of,
     secret_values_of,
     sessions_path_of,
+    usable_gateway_token_of,
     workspace_of,
 )
 from toolcell.base.clock import SYSTEM_CLOCK, Clock
@@ -155,7 +155,7 @@ async def opened_service(config: Config, parts: ServiceParts) -> AsyncIterator[S
         ToolcellError: the config, a plugin or the session database cannot be used.
     """
     _one_workspace(config)
-    token = gateway_token_of(config) or own_token()
+    token = usable_gateway_token_of(config) or own_token()
     secrets = secret_values_of(config, endpoints_of(config), mcp_servers_of(config)) | {token}
     redactor = Redactor(secrets)
     limits, clock = config.gateway.limits, parts.clock

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from toolcell.config.env import home
+from toolcell.config.tokens import usable_token
 from toolcell.errors import ConfigError
 
 FILE: Final = "gateway-token"
@@ -36,10 +37,11 @@ def kept_token() -> str | None:
     except (OSError, UnicodeDecodeError) as error:
         msg = f"cannot read the gateway token {str(path)!r}: {error}"
         raise ConfigError(msg) from error
-    if len(text) < 16:
-        msg = f"{str(path)!r} holds no token; delete it, a new one is made"
-        raise ConfigError(msg)
-    return text
+    try:
+        return usable_token(text, path=str(path))
+    except ConfigError as error:
+        msg = f"{str(path)!r} holds no token of toolcell's; delete it, a new one is made"
+        raise ConfigError(msg) from error
 
 
 def own_token() -> str:

@@ -20,6 +20,7 @@ from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from toolcell.config.tokens import usable_token
 from toolcell.errors import ConfigError
 from toolcell.mcp_server.server import McpServer
 
@@ -29,7 +30,6 @@ IDLE_SECONDS: Final = 1_800.0
 """A session without a request for so long, or for the life of a parked cell, is ended."""
 
 _GOODBYE_SECONDS: Final = 1
-_MIN_TOKEN: Final = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,16 +68,15 @@ def binding(address: str, token: str | None = None, *, parked_seconds: float = 0
         parked_seconds: How long a parked cell lives; a session is not ended sooner.
 
     Raises:
-        ConfigError: it is none of these, the token is short, or others could reach an open door.
+        ConfigError: it is none of these, the token is unusable, or others could reach an open door.
     """
     host, _, port = address.rpartition(":")
     host = host.strip("[]") or "127.0.0.1"
     if not port.isdecimal() or int(port) > 65_535:
         msg = f"{address!r} is no address to listen on; give HOST:PORT, such as 127.0.0.1:8123"
         raise ConfigError(msg)
-    if token is not None and len(token) < _MIN_TOKEN:
-        msg = f"the token is too short to keep anybody out; give at least {_MIN_TOKEN} characters"
-        raise ConfigError(msg)
+    if token is not None:
+        usable_token(token, path="--token")
     idle = max(IDLE_SECONDS, parked_seconds + 60)
     found = HttpBinding(host=host, port=int(port), token=token, idle_seconds=idle)
     if token is None and not found.local:

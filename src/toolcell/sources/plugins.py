@@ -16,6 +16,7 @@ from pathlib import Path, PurePath
 from typing import Any, Final, TypeAlias
 
 from toolcell.base.identifiers import digest
+from toolcell.config.paths import object_name
 from toolcell.errors import PluginError, ToolcellError
 from toolcell.plugin_sdk.activation import Activation, activate
 from toolcell.plugin_sdk.define import ToolPlugin
@@ -222,9 +223,9 @@ def _installed(point: importlib.metadata.EntryPoint) -> Callable[[], ToolPlugin]
 
 def _at(text: str, base_dir: Path | None) -> Callable[[], ToolPlugin]:
     def find() -> ToolPlugin:
-        module_name, colon, attribute = text.rpartition(":")
-        names_module = all(part.isidentifier() for part in module_name.split("."))
-        if colon and names_module and attribute.isidentifier():
+        named = object_name(text)
+        if named is not None:
+            module_name, attribute = named
             module = _guarded(lambda: importlib.import_module(module_name))
             if not hasattr(module, attribute):
                 message = f"module {module_name!r} has no {attribute!r}."
