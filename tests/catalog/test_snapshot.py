@@ -6,6 +6,7 @@ import time
 import pytest
 
 from tests.catalog.made import client, core, mcp, operation, params, plugin
+from toolcell.catalog.entry import TOO_LARGE
 from toolcell.catalog.snapshot import CatalogSnapshot
 from toolcell.tools.tool import Group, SourcedTool, ToolKind
 
@@ -194,11 +195,23 @@ def test_schemas_that_json_cannot_carry_have_keys_of_their_own():
     def key(schema: dict[str, object]) -> str:
         return CatalogSnapshot.build([core("t", parameters=schema)]).key
 
+    assert key(deep(40)) == key(deep(40))  # 2 ** 40 values when it is written out
+    assert key(deep(40)) != key(deep(39))
     assert key(deep(3_000)) == key(deep(3_000))
     assert key(deep(3_000)) != key(deep(2_999))
     assert key({"a": {1, 2}}) == key({"a": {1, 2}})
     assert key({"a": {1, 2}}) != key({"b": {1, 2}})
     assert key(cyclic()) == key(cyclic())
+
+
+def test_a_schema_that_cannot_be_written_out_is_described_without_it():
+    """rule 4.5: one such tool must not hold up the others."""
+    large = core("t", parameters=deep(40), output_schema=cyclic())
+    (entry,) = CatalogSnapshot.build([large]).entries
+    told = entry.described()
+    assert told["parameters"] == told["outputSchema"] == {"$comment": TOO_LARGE}
+    (entry,) = CatalogSnapshot.build([core("t", parameters=deep(10))]).entries
+    assert entry.described()["parameters"] == deep(10)
 
 
 def deep(levels: int) -> dict[str, object]:

@@ -1,16 +1,20 @@
 """Owns `Entry`: one catalogued tool with its names and hints, and `Hit`: an entry that was found.
 
-Above: search, quick index, code mode, tool search. Below: `hints`, `tools`. Refuses to know: who
-may see it.
+Above: search, quick index, code mode, tool search. Below: `hints`, `schema.plain`, `tools`.
+Refuses to know: who may see it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from toolcell.catalog.hints import UNKNOWN, input_hint, output_hint
+from toolcell.schema.plain import MAX_DEPTH, MAX_NODES, within_bounds
 from toolcell.tools.tool import SourcedTool
+
+TOO_LARGE: Final = f"not shown: over {MAX_NODES} values or {MAX_DEPTH} levels, or in a cycle"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -83,9 +87,9 @@ class Entry:
     def described(self) -> dict[str, Any]:
         """Return `compact()` plus `parameters` and, for trusted tools, `outputSchema`."""
         out = self.compact()
-        out["parameters"] = self.sourced.tool.parameters
+        out["parameters"] = _shown(self.sourced.tool.parameters)
         if self.sourced.trusted and self.sourced.tool.output_schema is not None:
-            out["outputSchema"] = self.sourced.tool.output_schema
+            out["outputSchema"] = _shown(self.sourced.tool.output_schema)
         return out
 
 
@@ -96,3 +100,7 @@ class Hit:
     entry: Entry
     score: float
     exact: bool = False
+
+
+def _shown(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    return schema if within_bounds(schema) else {"$comment": TOO_LARGE}

@@ -1,6 +1,6 @@
 """Owns the content hash of a tool: equal content gives an equal hash, whatever the objects.
 
-Above: snapshot. Below: `base.jsontext`. Refuses to know: entries.
+Above: snapshot. Below: `base.jsontext`, `schema.plain`. Refuses to know: entries.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from toolcell.base.jsontext import canonical, utf8
+from toolcell.schema.plain import within_bounds
 from toolcell.tools.tool import SourcedTool
 
 
@@ -31,7 +32,8 @@ def fingerprint(sourced: SourcedTool) -> str:
 
 def _schema_text(schema: Any) -> bytes:
     try:
-        return utf8(canonical(schema))
+        # Shared objects can make a small schema an endless text.
+        return utf8(canonical(schema)) if within_bounds(schema) else b"\1".join(_tokens(schema))
     except (TypeError, ValueError, RecursionError):
         return b"\1".join(_tokens(schema))
 

@@ -17,6 +17,7 @@ from toolcell.agent.result_text import bounded_text
 from toolcell.base.jsontext import dumps, loads
 from toolcell.base.untrusted import wrapped
 from toolcell.codemode.controls import EXEC_NAME, WAIT_NAME
+from toolcell.schema.plain import within_bounds
 from toolcell.surface.definitions import definitions
 from toolcell.surface.plan import SurfacePlan, VisibleTool
 from toolcell.tools.content import Content, ImageContent, TextContent, ToolResult
@@ -126,7 +127,9 @@ def _output_schema(visible: VisibleTool) -> dict[str, Any] | None:
     if tool.kind is ToolKind.CONTROL:
         return dict(OUTCOME_SCHEMA) if tool.name in (EXEC_NAME, WAIT_NAME) else None
     schema = tool.output_schema
-    if schema is None or not visible.sourced.trusted or schema.get("type") != "object":
+    if schema is None or not visible.sourced.trusted or not within_bounds(schema):
+        return None
+    if schema.get("type") != "object":
         return None
     return dict(schema)
 

@@ -51,6 +51,32 @@ def as_object(value: Any) -> dict[Any, Any] | None:
     return members if len(members) <= MAX_MEMBERS else None
 
 
+def within_bounds(schema: Any) -> bool:
+    """Whether a schema written out has at most `MAX_NODES` values and `MAX_DEPTH` levels.
+
+    Objects that stand in several places count each time, as they do in JSON text: thirty levels
+    that each hold the next one twice are a billion values. Takes time for at most `MAX_NODES`.
+    """
+    level, left = [schema], MAX_NODES
+    for _ in range(MAX_DEPTH + 1):
+        below: list[Any] = []
+        for value in level:
+            if isinstance(value, Mapping):
+                members = as_object(value)
+                if members is None:
+                    return False
+                below += members.values()
+            elif isinstance(value, list | tuple):
+                below += value
+            left -= 1
+            if len(below) > left:
+                return False
+        if not below:
+            return True
+        level = below
+    return False
+
+
 def as_list(value: Any) -> list[Any] | tuple[Any, ...] | None:
     """Return `value` when it is a plain list or tuple, else None."""
     return value if type(value) in {list, tuple} else None

@@ -15,6 +15,7 @@ from toolcell.catalog.names import catalog_order, provider_names
 from toolcell.errors import PayloadViolationError
 from toolcell.protocol.messages import ToolDefinition
 from toolcell.schema.normalise import provider_schema
+from toolcell.schema.plain import SameObject
 from toolcell.surface.client_names import check_client_names
 from toolcell.tools.tool import SourcedTool, ToolKind
 
@@ -194,23 +195,8 @@ def _named(tools: Sequence[SourcedTool]) -> tuple[tuple[VisibleTool, ...], tuple
     return visible, names.diagnostics
 
 
-class _Same:
-    """A schema by its identity, to be kept by."""
-
-    __slots__ = ("schema",)
-
-    def __init__(self, schema: Mapping[str, Any]) -> None:
-        self.schema = schema
-
-    def __hash__(self) -> int:
-        return id(self.schema)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and other.schema is self.schema
-
-
 @lru_cache(maxsize=MAX_CONTROL_SCHEMAS)
-def _control_schema(same: _Same) -> Mapping[str, Any]:
+def _control_schema(same: SameObject) -> Mapping[str, Any]:
     """Controls are made anew for each run, but their schemas are not."""
     return provider_schema(same.schema)
 
@@ -221,7 +207,7 @@ def _visible(name: str, sourced: SourcedTool) -> VisibleTool:
     definition = ToolDefinition(
         name=name,
         description=sourced.tool.description,
-        parameters=_control_schema(_Same(given)) if control else provider_schema(given),
+        parameters=_control_schema(SameObject(given)) if control else provider_schema(given),
     )
     return VisibleTool(
         name=name,

@@ -15,6 +15,7 @@ from typing import Final
 from toolcell.base.jsontext import dumps
 from toolcell.calls.access import RunCatalog
 from toolcell.catalog.entry import Entry
+from toolcell.schema.plain import within_bounds
 
 REQUIRED: Final = frozenset({"read", "write", "edit", "apply_patch", "exec"})
 """Core tools for files and the shell: wrapping each call of them would cost more than it saves."""
@@ -49,6 +50,8 @@ def _affordable(entries: Iterable[Entry]) -> Iterator[Entry]:
     room, count = MAX_SCHEMA_CHARS, 0
     for entry in entries:
         tool = entry.sourced.tool
+        if not within_bounds(tool.parameters):
+            continue
         try:
             size = len(dumps(dict(tool.parameters))) + len(tool.description)
         except (TypeError, ValueError, RecursionError):
