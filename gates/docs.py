@@ -10,18 +10,21 @@ import inspect
 import re
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Literal, get_args, get_origin
 
+from cyclopts import App
 from pydantic import BaseModel, BeforeValidator
 from pydantic.fields import FieldInfo
 
+from toolcell.cli.main import app
 from toolcell.config.tree import Config
 
 ROOT = Path(__file__).resolve().parent.parent
 REFERENCE = ROOT / "docs" / "configuration.md"
+COMMANDS = ROOT / "docs" / "commands.md"
 LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(#[^)]*)?\)")
 HEAD = """# Configuration
 
@@ -34,6 +37,16 @@ wherever toolcell is started; `~` is your home. That goes for `workspace`, `sess
 `plugins.paths`, `nodePath`, and for `cwd` and `command` of MCP servers. Options of commands and
 environment variables start at the current folder, and so do paths of a tree that is given in code.
 This page is generated from the models (`python3 tasks.py docs --write`).
+"""
+COMMANDS_HEAD = """# Commands
+
+Every command of `toolcell`; `toolcell COMMAND --help` says more. Each takes `--json` for output
+that programs read, and each but `qa suite` takes `--config FILE`. The exit code is 0 when all went
+well, 1 when what was asked failed, and 2 when the command or the config is wrong.
+This page is generated from the commands (`python3 tasks.py docs --write`).
+
+| command | what it does | options |
+| --- | --- | --- |
 """
 
 
@@ -154,13 +167,53 @@ def reference() -> str:
     return HEAD + "\n".join(section(Config, "", set())) + "\n"
 
 
+def commands(within: App, words: tuple[str, ...] = ()) -> Iterator[tuple[str, App]]:
+    """Yield every command that does something, as it is typed."""
+    for name in sorted(each for each in within if not each.startswith("-")):
+        inner, typed = within[name], (*words, name)
+        if inner.default_command is None:
+            yield from commands(inner, typed)
+        else:
+            yield " ".join(typed), inner
+
+
+def command_line(typed: str, command: App) -> str:
+    """Return the row of one command."""
+    told = (command.help or "").split("\n\n")[0]
+    words, options = [typed], []
+    for each in command.assemble_argument_collection():
+        name = each.names[0]
+        if not each.show or name in {"--config", "--json"}:
+            continue
+        if each.field_info.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD:
+            word = name.removeprefix("--").upper()
+            words.append(word if each.required else f"[{word}]")
+        else:
+            options.append(f"`{name}`")
+    return f"| `toolcell {' '.join(words)}` | {joined(told.split())} | {', '.join(options)} |\n"
+
+
+def joined(words: Iterable[str]) -> str:
+    """Return words as they may stand in a table."""
+    return " ".join(words).replace("|", "\\|")
+
+
+def command_page() -> str:
+    """Return the generated page of commands."""
+    return COMMANDS_HEAD + "".join(command_line(*each) for each in commands(app))
+
+
 def main(arguments: list[str]) -> int:
     """Check, or write with `--write`; return the number of problems."""
+    generated = {REFERENCE: reference(), COMMANDS: command_page()}
     if "--write" in arguments:
-        REFERENCE.write_text(reference(), encoding="utf-8")
+        for page, text in generated.items():
+            page.write_text(text, encoding="utf-8")
     problems = [line for page in pages() for line in broken_links(page)]
-    if not REFERENCE.exists() or REFERENCE.read_text(encoding="utf-8") != reference():
-        problems.append("docs/configuration.md is not current: run python3 tasks.py docs --write")
+    for page, text in generated.items():
+        if not page.exists() or page.read_text(encoding="utf-8") != text:
+            name = page.relative_to(ROOT)
+            problems.append(f"{name} is not current: run python3 tasks.py docs --write")
     sys.stdout.write("\n".join([*problems, f"docs: {len(problems)} problems"]) + "\n")
     return min(len(problems), 1)
 
