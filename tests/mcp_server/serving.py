@@ -14,6 +14,7 @@ from typing import Any
 
 import anyio
 from mcp import Client, StdioServerParameters
+from platformdirs import user_cache_path
 
 from toolcell.config.env import variable
 
@@ -127,6 +128,8 @@ class Home:
             "HOME": str(self.folder),
             "PYTHONPATH": SRC,
             "TOOLCELL_HOME": str(self.folder),
+            # The engine compiled once for all of them, instead of in each home.
+            "XDG_CACHE_HOME": str(user_cache_path()),
             **self.more,
         }
 
