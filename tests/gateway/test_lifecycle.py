@@ -16,6 +16,7 @@ import pytest
 
 import toolcell
 from tests.gateway.kit import QUICKJS, until
+from tests.sources.core.test_shell import alive, pids_in, until_gone
 from toolcell.cli import gateway_command
 from toolcell.cli.main import run
 from toolcell.providers.scripted import tool_call
@@ -163,6 +164,25 @@ async def test_kill_9_in_the_middle_of_a_cell_leaves_a_session_that_goes_on(tmp_
     roles = [m["role"] for m in upstream.model.bodies[-1]["messages"]]
     assert roles == ["user", "assistant", "tool", "user"]
     assert state["statistics"]["continuations"]["parked"] == 0
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="who left the group is found on Linux")
+async def test_kill_9_leaves_no_shell_command_behind(tmp_path):
+    """A gateway that is killed can end nothing itself; its guard does, in the background too."""
+    pids = tmp_path / "home" / "pids"
+    steps = [
+        tool_call("exec", {"command": "echo $$ >> pids; sleep 300", "background": True}),
+        tool_call("exec", {"command": "setsid sleep 300 & echo $! >> pids; sleep 300"}),
+    ]
+    allowed = {"approvals": {"rules": [{"tool": "exec", "decision": "allow"}]}}
+    async with openai_server(ScriptedModel(steps)) as upstream:
+        where = settings(upstream.base_url, tools=allowed)
+        async with Process(tmp_path / "home", where, "t-12345678-abcdef") as p:
+            await p.http.post("/api/runs", json={"prompt": "go"})
+            found = await pids_in(pids, 2)
+            assert all(alive(pid) for pid in found)
+            p.stop(signal.SIGKILL)
+            await until_gone(found)
 
 
 def _hold(process):

@@ -120,6 +120,12 @@ def shell_environment() -> dict[str, str]:
     return {name: os.environ[name] for name in _SHELL_VARIABLES if name in os.environ}
 
 
+def loader_environment() -> dict[str, str]:
+    """Return the variables without which a Python may not find its own libraries."""
+    names = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
+    return {name: os.environ[name] for name in names if name in os.environ}
+
+
 def quiet_ray() -> None:
     """Keep Ray from sending usage reports and from SIGTERM, unless its own variables say otherwise.
 

@@ -17,7 +17,7 @@ from tests.sources.core.conftest import call, context
 from toolcell.base.clock import SYSTEM_CLOCK
 from toolcell.base.deadline import Deadline
 from toolcell.errors import CallError
-from toolcell.sources.core.process_tree import MARK
+from toolcell.sources.core.process_guard import MARK
 from toolcell.sources.core.shell import ShellOptions
 from toolcell.sources.core.toolset import core_tools
 from toolcell.sources.core.workspace import WorkspaceRoots

@@ -9,9 +9,10 @@ gone, which a daemon in the background may never be.
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -89,12 +90,27 @@ class Child:
 
 
 async def start_child(
-    argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], with_input: bool
+    argv: Sequence[str],
+    *,
+    cwd: Path,
+    env: Mapping[str, str],
+    with_input: bool,
+    watch: Callable[[int], None],
 ) -> Child:
-    """Start a process; raises OSError or ValueError when it cannot be started."""
+    """Start a process; raises OSError or ValueError when it cannot be started.
+
+    Args:
+        argv: The program and its arguments.
+        cwd: Where.
+        env: The whole environment.
+        with_input: Whether it is to be fed.
+        watch: Called in the same thread before the start with 0, and right after with the id of
+            the process, which is that of its group; what it raises keeps it from starting.
+    """
 
     def start() -> subprocess.Popen[bytes]:
-        return subprocess.Popen(  # noqa: S603 - running commands is what this is for
+        watch(0)
+        process = subprocess.Popen(  # noqa: S603 - running commands is what this is for
             list(argv),
             stdin=subprocess.PIPE if with_input else subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -104,6 +120,16 @@ async def start_child(
             env=dict(env),
             start_new_session=True,
         )
+        try:
+            watch(process.pid)
+        except OSError:
+            os.killpg(process.pid, signal.SIGKILL)
+            for pipe in (process.stdin, process.stdout, process.stderr):
+                if pipe is not None:
+                    pipe.close()
+            process.wait()
+            raise
+        return process
 
     # A start that was cancelled half way would leave a process nobody knows.
     process: subprocess.Popen[bytes]

@@ -1,6 +1,6 @@
 """Owns running shell commands: each a session with a bounded life, seen only by who started it.
 
-Above: `sources.core.shell`. Below: `sources.core.process_tree`, `output`. Refuses to know: tools.
+Above: `sources.core.shell`. Below: `process_tree`, `guarding`, `output`. Refuses to know: tools.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -19,9 +20,12 @@ from toolcell.base.identifiers import fresh
 from toolcell.base.jsontext import JsonObject
 from toolcell.base.spawner import Spawner
 from toolcell.sources.core.child import Child, start_child
+from toolcell.sources.core.guarding import Guard
 from toolcell.sources.core.output import OutputBuffer
-from toolcell.sources.core.process_tree import MARK, end_tree, signal_group
+from toolcell.sources.core.process_guard import MARK, signal_group
+from toolcell.sources.core.process_tree import end_tree
 from toolcell.sources.core.work import failed, refused
+from toolcell.tools.threads import run_sync
 
 Status = Literal["completed", "running", "timed_out", "killed"]
 
@@ -56,13 +60,14 @@ class Command:
 class ShellSession:
     """One command on its way. `run` is its life; the rest may be called at any time."""
 
-    def __init__(self, command: Command, owner: str, clock: Clock) -> None:
+    def __init__(self, command: Command, owner: str, clock: Clock, guard: Guard) -> None:
         self.id = fresh("sh")
         self.owner = owner
         self.done = anyio.Event()
         self.listener: Callable[[Any], None] | None = None
         self._command = command
         self._clock = clock
+        self._guard = guard
         self._started = clock.monotonic()
         self._ended: float | None = None
         self._stop = anyio.Event()
@@ -97,6 +102,14 @@ class ShellSession:
 
     async def run(self) -> None:
         """Start the command and see it to its end, whatever that is."""
+        try:
+            await self._run()
+        finally:
+            with anyio.CancelScope(shield=True):
+                await run_sync(lambda: self._guard.forget(self.id))
+            self._guard.over()
+
+    async def _run(self) -> None:
         command = self._command
         try:
             child = await start_child(
@@ -104,6 +117,7 @@ class ShellSession:
                 cwd=command.cwd,
                 env={**command.env, MARK: self.id},
                 with_input=command.stdin is not None,
+                watch=partial(self._guard.watch, self.id),
             )
         except (OSError, ValueError) as error:
             self._failure = f"The shell {command.argv[0]!r} cannot be started: {error}."
@@ -197,6 +211,7 @@ class ShellSessions:
         self._max_kept = max_kept
         self._clock = clock
         self._sessions: dict[str, ShellSession] = {}
+        self._guard: Guard | None = None
 
     def start(self, command: Command, owner: str) -> ShellSession:
         """Start a command for an owner.
@@ -211,7 +226,10 @@ class ShellSessions:
                 "Poll or kill some with the process tool."
             )
             raise failed(message)
-        session = ShellSession(command, owner, self._clock)
+        if self._guard is None:
+            self._guard = Guard()
+            self._spawner.start_soon(self._guard.life, name="shell guard")
+        session = ShellSession(command, owner, self._clock, self._guard)
         self._sessions[session.id] = session
         self._spawner.start_soon(session.run, name=f"shell {session.id}")
         return session
