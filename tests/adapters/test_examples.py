@@ -6,6 +6,7 @@ SDKs that toolcell does not need are installed once, into an environment in pyte
 import subprocess
 import sys
 import sysconfig
+import venv
 from pathlib import Path
 
 import anyio
@@ -40,13 +41,11 @@ def optional_python(request):
     done = folder / "installed"
     wanted = "\n".join((sys.version, *PACKAGES))
     if not done.exists() or done.read_text() != wanted:
-        subprocess.run(
-            [sys.executable, "-m", "venv", "--clear", folder / "venv"], check=True, timeout=120
-        )
+        venv.create(folder / "venv", clear=True)
         (site,) = (folder / "venv" / "lib").glob("python*/site-packages")
         (site / "below.pth").write_text(sysconfig.get_path("purelib") + "\n")
         subprocess.run(
-            [python, "-m", "pip", "install", "-q", *PACKAGES],
+            [sys.executable, "-m", "pip", "--python", python, "install", "-q", *PACKAGES],
             check=True,
             capture_output=True,
             timeout=600,
