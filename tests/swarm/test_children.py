@@ -44,6 +44,26 @@ async def test_a_child_that_remembers_when_it_is_told_has_completed():
         assert await open_.value(CAUGHT.format(schema=OBJECT)) == {"n": 7}
 
 
+async def test_a_child_that_has_given_its_value_is_done():
+    """rule 11.1: no model call only to say so; one that asks for more at once goes on."""
+    alone, asked = True, []
+
+    async def child(_prompt, request):
+        asked.append(request.messages[-1].role)
+        value = tool_call("structured_output", {"n": len(asked)}, id="g1")
+        if alone:
+            return value
+        return "done" if len(asked) > 1 else (value, tool_call("nope", {}, id="g2"))
+
+    async with opened(child) as open_:
+        assert await open_.value(CAUGHT.format(schema=OBJECT)) == {"n": 1}
+        assert asked == ["user"]
+        alone = False
+        asked.clear()
+        assert await open_.value(CAUGHT.format(schema=OBJECT)) == {"n": 1}
+        assert asked == ["user", "tool"]
+
+
 async def test_a_value_that_does_not_fit_is_sent_back_and_told_at_the_end():
     """rule 11.1: the value is validated."""
 

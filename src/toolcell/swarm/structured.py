@@ -45,7 +45,9 @@ class StructuredOutput:
 
     async def _take(self, arguments: Mapping[str, Any], _context: ToolContext) -> ToolResult:
         self.value = arguments[_WRAPPED] if self._wrapped else dict(arguments)
-        return ToolResult(content=(TextContent("The result was taken."),), details={"ok": True})
+        taken = TextContent("The result was taken.")
+        # The child is done: another model call would only say so.
+        return ToolResult(content=(taken,), details={"ok": True}, terminate=True)
 
     def problem(self, messages: Sequence[Message]) -> str | None:
         """Return why the last call did not give a value; None when there was no call."""
