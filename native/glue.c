@@ -24,13 +24,15 @@
 #define EXPORT(name) __attribute__((export_name(#name), used))
 /* What an out-of-memory error may still allocate, so that it is an Error and never a bare null. */
 #define OOM_RESERVE (128u << 10)
+/* Most texts of one frame: `<id> <method> [` and arguments with their commas. */
+#define FRAME_PARTS 8
 /* Above this the frame buffer is given back between steps. */
 #define FRAME_BUFFER_KEPT (256u << 10)
 
 enum { FLAG_RUN = 0, FLAG_CANCELLED = 1, FLAG_DEADLINE = 2, FLAG_MEMORY = 3 };
 enum { RC_OK = 0, RC_BROKEN = 1, RC_STOPPED = 2 };
 enum { FRAME_DONE = 4, FRAME_FAIL = 5, FRAME_BROKEN = 100 };
-enum { OP_JUDGE = 3 };
+enum { OP_SETTLE = 2, OP_JUDGE = 3 };
 
 /* Read and poked by the host as plain memory; keep in step with engine.py. */
 static struct control {
@@ -49,8 +51,8 @@ static struct control {
 
 static JSRuntime *rt;
 static JSContext *cx;
-static JSValue controller, extensions, dispatcher;
-static uint32_t extension_count;
+static JSValue controller, extensions, dispatcher, taken;
+static uint32_t extension_count, taken_count;
 static struct { JSValue *items; uint32_t len, cap; } rejected;
 
 /* ---- clock: the one import ------------------------------------------------------------------ */
@@ -79,6 +81,243 @@ int clock_gettime(clockid_t id, struct timespec *ts) {
     return 0;
 }
 
+/* ---- the heap ------------------------------------------------------------------------------- */
+
+/* The allocator of the pinned libc rounds every block up to a power of two, its records included,
+ * and never joins what is free: an object of 48 bytes takes 128, and after one large value nothing
+ * else fits. Here a block takes its class, records lie outside, and free pages join.
+ *
+ * A page of 64 KiB is a slab of blocks of one class, or belongs to a run of pages: one large block,
+ * or free. */
+#define PAGE 65536u
+#define PAGES 65536u
+#define SLAB_HEAD 32u
+#define SMALL_MAX 32752u
+#define CLASSES 40
+
+enum { PAGE_OTHER = 0, PAGE_SLAB, PAGE_RUN, PAGE_FREE };
+
+/* At the end of its page, so that blocks of 4 KiB, which QuickJS cuts small ones from, lie each on
+ * one page of a snapshot. */
+struct slab {
+    struct slab *next, *prev; /* among those of its class with room */
+    uint8_t *freed;
+    uint32_t fresh;           /* offset of what was never used */
+    uint16_t used, capacity;
+    uint32_t size, kind;      /* of a block; index of its class */
+};
+struct run {
+    struct run *next, *prev;
+};
+
+static uint8_t page_kind[PAGES];   /* of a slab; of the first page of a run; of both ends of a free one */
+static uint16_t page_count[PAGES]; /* pages of the run, at the same places */
+static uint8_t class_of[SMALL_MAX / 16 + 1];
+static uint16_t class_size[CLASSES];
+static struct slab *roomy[CLASSES];
+static struct run *free_runs;
+
+static void heap_init(void) {
+    uint32_t count = 0, size = 16;
+    for (; size <= 2048; size += size < 128 ? 16 : size < 256 ? 32 : size < 512 ? 64 : size < 1024 ? 128 : 256)
+        class_size[count++] = size;
+    static const uint8_t per_page[] = { 25, 21, 18, 15, 13, 11, 9, 7, 5, 4, 3, 2 };
+    for (uint32_t i = 0; i < sizeof per_page; i++)
+        class_size[count++] = per_page[i] == 15 ? 4096 : (PAGE - SLAB_HEAD) / per_page[i] & ~15u;
+    for (uint32_t i = 0, kind = 0; i <= SMALL_MAX / 16; i++) {
+        if (i * 16 > class_size[kind])
+            kind++;
+        class_of[i] = kind;
+    }
+}
+
+static uint32_t page_of(const void *p) { return (uint32_t)(uintptr_t)p >> 16; }
+static void *page_at(uint32_t page) { return (void *)(uintptr_t)(page << 16); }
+
+static struct slab *slab_at(uint32_t page) {
+    return (struct slab *)((uint8_t *)page_at(page) + PAGE - SLAB_HEAD);
+}
+
+static void unlist_run(uint32_t first) {
+    struct run *r = page_at(first);
+    if (r->prev)
+        r->prev->next = r->next;
+    else
+        free_runs = r->next;
+    if (r->next)
+        r->next->prev = r->prev;
+    page_kind[first] = page_kind[first + page_count[first] - 1] = PAGE_OTHER;
+}
+static void give_pages(uint32_t first, uint32_t count) {
+    uint32_t after = first + count;
+    page_kind[first] = PAGE_OTHER;
+    if (page_kind[first - 1] == PAGE_FREE) {
+        first -= page_count[first - 1];
+        unlist_run(first);
+    }
+    if (after < PAGES && page_kind[after] == PAGE_FREE) {
+        uint32_t more = page_count[after];
+        unlist_run(after);
+        after += more;
+    }
+    page_kind[first] = page_kind[after - 1] = PAGE_FREE;
+    page_count[first] = page_count[after - 1] = after - first;
+    struct run *r = page_at(first);
+    r->prev = NULL;
+    r->next = free_runs;
+    if (r->next)
+        r->next->prev = r;
+    free_runs = r;
+}
+/* The smallest free run that is large enough; else the end of memory is moved. 0: there is none. */
+static uint32_t take_pages(uint32_t count) {
+    struct run *best = NULL;
+    uint32_t least = UINT32_MAX;
+    for (struct run *r = free_runs; r && least != count; r = r->next) {
+        uint32_t n = page_count[page_of(r)];
+        if (n >= count && n < least) {
+            best = r;
+            least = n;
+        }
+    }
+    if (best) {
+        uint32_t first = page_of(best);
+        unlist_run(first);
+        if (least > count)
+            give_pages(first + count, least - count);
+        return first;
+    }
+    uint32_t end = __builtin_wasm_memory_size(0);
+    uint32_t last = page_kind[end - 1] == PAGE_FREE ? page_count[end - 1] : 0;
+    if (end + count - last > PAGES || __builtin_wasm_memory_grow(0, count - last) == (size_t)-1)
+        return 0;
+    if (last)
+        unlist_run(end - last);
+    return end - last;
+}
+
+static void list_slab(struct slab *s) {
+    s->prev = NULL;
+    s->next = roomy[s->kind];
+    if (s->next)
+        s->next->prev = s;
+    roomy[s->kind] = s;
+}
+static void unlist_slab(struct slab *s) {
+    if (s->prev)
+        s->prev->next = s->next;
+    else
+        roomy[s->kind] = s->next;
+    if (s->next)
+        s->next->prev = s->prev;
+}
+static struct slab *new_slab(uint32_t kind) {
+    uint32_t page = take_pages(1);
+    if (!page)
+        return NULL;
+    page_kind[page] = PAGE_SLAB;
+    struct slab *s = slab_at(page);
+    uint32_t size = class_size[kind];
+    s->freed = NULL;
+    s->fresh = 0;
+    s->used = 0;
+    s->capacity = (PAGE - SLAB_HEAD) / size;
+    s->size = size;
+    s->kind = kind;
+    list_slab(s);
+    return s;
+}
+static uint32_t pages_for(uint32_t size) { return size / PAGE + (size % PAGE != 0); }
+
+static void *block_alloc(uint32_t size) {
+    if (size > SMALL_MAX) {
+        uint32_t count = pages_for(size), page = take_pages(count);
+        if (!page)
+            return NULL;
+        page_kind[page] = PAGE_RUN;
+        page_count[page] = count;
+        return page_at(page);
+    }
+    uint32_t kind = class_of[(size + 15) / 16];
+    struct slab *s = roomy[kind];
+    if (!s && !(s = new_slab(kind)))
+        return NULL;
+    uint8_t *p = s->freed;
+    if (p) {
+        s->freed = *(uint8_t **)p;
+    } else {
+        p = (uint8_t *)page_at(page_of(s)) + s->fresh;
+        s->fresh += s->size;
+    }
+    if (++s->used == s->capacity)
+        unlist_slab(s);
+    return p;
+}
+static uint32_t block_size(const void *p) {
+    uint32_t page = page_of(p);
+    if (page_kind[page] == PAGE_RUN)
+        return page_count[page] * PAGE;
+    return slab_at(page)->size;
+}
+static void block_free(void *p) {
+    uint32_t page = page_of(p);
+    if (page_kind[page] == PAGE_RUN) {
+        give_pages(page, page_count[page]);
+        return;
+    }
+    struct slab *s = slab_at(page);
+    *(uint8_t **)p = s->freed;
+    s->freed = p;
+    if (s->used-- == s->capacity) {
+        list_slab(s);
+    } else if (!s->used && (s->next || s->prev)) {
+        unlist_slab(s);
+        give_pages(page, 1);
+    }
+}
+/* What was let go of is zero, which a snapshot of grown memory does not hold. */
+static void clear_free_runs(void) {
+    for (struct run *r = free_runs; r; r = r->next)
+        memset(r + 1, 0, page_count[page_of(r)] * PAGE - sizeof *r);
+}
+/* A run of pages may grow where it lies, into free pages behind it or at the end of memory. */
+static bool stretch(uint32_t page, uint32_t count) {
+    uint32_t had = page_count[page], after = page + had;
+    if (count < had) {
+        page_count[page] = count;
+        give_pages(page + count, had - count);
+        return true;
+    }
+    uint32_t end = __builtin_wasm_memory_size(0);
+    uint32_t there = after < end && page_kind[after] == PAGE_FREE ? page_count[after] : 0;
+    uint32_t missing = count - had > there ? count - had - there : 0;
+    if (missing && (after + there != end || end + missing > PAGES ||
+                    __builtin_wasm_memory_grow(0, missing) == (size_t)-1))
+        return false;
+    if (there)
+        unlist_run(after);
+    page_count[page] = count;
+    if (had + there > count)
+        give_pages(page + count, had + there - count);
+    return true;
+}
+static void *block_realloc(void *p, uint32_t size) {
+    uint32_t page = page_of(p), had = block_size(p);
+    if (page_kind[page] == PAGE_RUN && size > SMALL_MAX) {
+        uint32_t count = pages_for(size);
+        if (count == page_count[page] || stretch(page, count))
+            return p;
+    } else if (size <= had && size > had / 2) {
+        return p;
+    }
+    void *q = block_alloc(size);
+    if (!q)
+        return size <= had ? p : NULL;
+    memcpy(q, p, size < had ? size : had);
+    block_free(p);
+    return q;
+}
+
 /* ---- memory: counted where QuickJS asks for blocks ------------------------------------------ */
 
 /* While QuickJS makes its out-of-memory error it may use the reserve. When even that is gone the
@@ -97,84 +336,149 @@ static void *refuse(void) {
         ctl.flag = FLAG_MEMORY;
     return NULL;
 }
-static void *counted(void *p) {
+static void *heap_malloc(void *opaque, size_t size) {
+    if (!may_allocate(size))
+        return refuse();
+    void *p = block_alloc(size);
     if (!p)
         return refuse();
-    ctl.heap_used += malloc_usable_size(p) + 8;
+    ctl.heap_used += block_size(p);
     return p;
-}
-static void *heap_malloc(void *opaque, size_t size) {
-    return may_allocate(size) ? counted(malloc(size)) : refuse();
 }
 static void *heap_calloc(void *opaque, size_t count, size_t size) {
     if (size && count > UINT32_MAX / size)
         return refuse();
-    return may_allocate(count * size) ? counted(calloc(count, size)) : refuse();
+    void *p = heap_malloc(opaque, count * size);
+    return p ? memset(p, 0, count * size) : NULL;
 }
 static void heap_free(void *opaque, void *p) {
     if (!p)
         return;
-    ctl.heap_used -= malloc_usable_size(p) + 8;
-    free(p);
+    ctl.heap_used -= block_size(p);
+    block_free(p);
 }
 static void *heap_realloc(void *opaque, void *p, size_t size) {
     if (!p)
         return heap_malloc(opaque, size);
-    size_t before = malloc_usable_size(p);
+    uint32_t before = block_size(p);
     if (size > before && !may_allocate(size - before))
         return refuse();
-    void *q = realloc(p, size);
+    void *q = block_realloc(p, size);
     if (!q)
         return refuse();
-    ctl.heap_used += malloc_usable_size(q) - before;
+    ctl.heap_used += block_size(q) - before;
     return q;
 }
-static size_t heap_usable(const void *p) { return malloc_usable_size((void *)p); }
+static size_t heap_usable(const void *p) { return p ? block_size(p) : 0; }
 
 /* ---- frames: guest to host ------------------------------------------------------------------ */
 
-static bool emit(uint32_t kind, const char *text, uint32_t size) {
+/* Room for one frame of `size` bytes, its header written; NULL when it must not or cannot be. */
+static uint8_t *frame_room(uint32_t kind, uint32_t size) {
     bool last = kind == FRAME_FAIL || kind == FRAME_BROKEN;
     if (size > INT32_MAX / 4 || ctl.out_len > INT32_MAX / 4) {
         ctl.out_refused++;
-        return false;
+        return NULL;
     }
     uint32_t need = ctl.out_len + 8 + size;
     /* The frame that says why a cell failed always fits. */
     if (ctl.out_max && need > ctl.out_max && !(last && size <= OOM_RESERVE)) {
         ctl.out_refused++;
-        return false;
+        return NULL;
     }
     if (need > ctl.out_cap) {
-        uint32_t cap = ctl.out_cap ? ctl.out_cap : 4096;
-        while (cap < need)
-            cap *= 2;
+        /* A large buffer grows by a quarter: it lies in the cell's memory beside what it copies. */
+        uint32_t cap = ctl.out_cap < FRAME_BUFFER_KEPT ? ctl.out_cap * 2 : ctl.out_cap / 4 * 5;
+        if (cap < need)
+            cap = need < 4096 ? 4096 : need;
         uint8_t *grown = heap_realloc(NULL, ctl.out, cap);
         if (!grown)
-            return false;
+            return NULL;
         ctl.out = grown;
         ctl.out_cap = cap;
     }
     memcpy(ctl.out + ctl.out_len, &kind, 4);
     memcpy(ctl.out + ctl.out_len + 4, &size, 4);
-    memcpy(ctl.out + ctl.out_len + 8, text, size);
+    uint8_t *room = ctl.out + ctl.out_len + 8;
     ctl.out_len = need;
+    return room;
+}
+
+static bool emit(uint32_t kind, const char *text, uint32_t size) {
+    uint8_t *room = frame_room(kind, size);
+    if (!room)
+        return false;
+    memcpy(room, text, size);
     return true;
+}
+
+/* The next code point of wide text; a surrogate without its other half stays one. */
+static uint32_t next_point(const uint16_t *units, uint32_t length, uint32_t *at) {
+    uint32_t c = units[(*at)++];
+    if (is_hi_surrogate(c) && *at < length && is_lo_surrogate(units[*at]))
+        c = from_surrogate(c, units[(*at)++]);
+    return c;
+}
+
+static uint64_t utf8_size(JSString *s) {
+    uint64_t size = s->len;
+    if (!s->is_wide_char) {
+        const uint8_t *bytes = str8(s);
+        for (uint32_t at = 0; at < s->len; at++)
+            size += bytes[at] >> 7;
+        return size;
+    }
+    const uint16_t *units = str16(s);
+    for (uint32_t at = size = 0; at < s->len;) {
+        uint32_t c = next_point(units, s->len, &at);
+        size += c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
+    }
+    return size;
+}
+
+static void write_utf8(uint8_t *room, JSString *s, uint64_t size) {
+    if (size == s->len && !s->is_wide_char) {
+        memcpy(room, str8(s), size);
+        return;
+    }
+    for (uint32_t at = 0; at < s->len;) {
+        uint32_t c = s->is_wide_char ? next_point(str16(s), s->len, &at) : str8(s)[at++];
+        if (c < 0x80)
+            *room++ = c;
+        else
+            room += utf8_encode(room, c);
+    }
 }
 
 /* ---- the engine's side of the controller ---------------------------------------------------- */
 
+/* One frame of one or more strings, written as UTF-8 straight into the buffer: a text of megabytes
+ * is neither joined nor converted on the way. */
 static JSValue engine_emit(JSContext *c, JSValueConst self, int argc, JSValueConst *argv) {
-    int kind;
-    size_t size;
+    int kind, count = 0;
+    JSValue parts[FRAME_PARTS];
+    uint64_t sizes[FRAME_PARTS], size = 0;
+    uint32_t refused = ctl.oom;
+    JSValue done = JS_EXCEPTION;
     if (JS_ToInt32(c, &kind, argv[0]))
         return JS_EXCEPTION;
-    const char *text = JS_ToCStringLen(c, &size, argv[1]);
-    if (!text)
-        return JS_EXCEPTION;
-    bool done = emit(kind, text, size);
-    JS_FreeCString(c, text);
-    return JS_NewBool(c, done);
+    if (argc > FRAME_PARTS + 1)
+        return JS_ThrowRangeError(c, "a frame of too many texts");
+    while (count < argc - 1) {
+        JSValue text = js_force_tostring(c, argv[count + 1]);
+        if (JS_IsException(text))
+            goto end;
+        size += sizes[count] = utf8_size(JS_VALUE_GET_STRING(text));
+        parts[count++] = text;
+    }
+    uint8_t *room = frame_room(kind, size > UINT32_MAX ? UINT32_MAX : (uint32_t)size);
+    for (int i = 0; room && i < count; room += sizes[i++])
+        write_utf8(room, JS_VALUE_GET_STRING(parts[i]), sizes[i]);
+    done = !room && ctl.oom > refused ? JS_ThrowOutOfMemory(c) : JS_NewBool(c, room != NULL);
+end:
+    while (count-- > 0)
+        JS_FreeValue(c, parts[count]);
+    return done;
 }
 
 static const char OPENING[] = "(async function(){\n", CLOSING[] = "\n})";
@@ -384,7 +688,8 @@ EXPORT(cm_init) int cm_init(void) {
     static const JSMallocFunctions heap = {
         heap_calloc, heap_malloc, heap_free, heap_realloc, heap_usable,
     };
-    controller = extensions = dispatcher = JS_UNDEFINED;
+    heap_init();
+    controller = extensions = dispatcher = taken = JS_UNDEFINED;
     rt = JS_NewRuntime2(&heap, NULL);
     if (!rt)
         return RC_BROKEN;
@@ -411,8 +716,8 @@ EXPORT(cm_script) int cm_script(int which, char *source, uint32_t size, char *na
         JS_DefinePropertyValueStr(cx, entry, "install", value, JS_PROP_C_W_E);
         JS_DefinePropertyValueUint32(cx, extensions, extension_count++, entry, JS_PROP_C_W_E);
     }
-    free(source);
-    free(name);
+    heap_free(NULL, source);
+    heap_free(NULL, name);
     return RC_OK;
 }
 
@@ -433,11 +738,12 @@ EXPORT(cm_boot) int cm_boot(char *data, uint32_t size) {
     JS_FreeValue(cx, extensions);
     JS_FreeValue(cx, controller);
     controller = extensions = JS_UNDEFINED;
-    free(data);
+    heap_free(NULL, data);
     if (JS_IsException(dispatcher))
         return broken();
     int rc = drain();
     JS_RunGC(rt);
+    clear_free_runs();
     return rc;
 }
 
@@ -454,12 +760,54 @@ EXPORT(cm_begin) void cm_begin(uint64_t seed, uint32_t memory, uint32_t stack, u
     JS_SetMaxStackSize(rt, stack);
 }
 
+/* Before a snapshot. */
+EXPORT(cm_rest) void cm_rest(void) { clear_free_runs(); }
+
 /* Memory for one message; cm_step takes it over. */
 EXPORT(cm_message) void *cm_message(uint32_t size) {
     return size < UINT32_MAX ? heap_malloc(NULL, size + 1) : NULL;
 }
 
-/* Delivers one message, drains the job queue and lets the controller judge whether it is over. */
+/* Takes one answer of the message to come, so that the texts of large ones never lie in memory
+ * together. RC_STOPPED: what it says does not fit in memory; nothing of it is left. */
+EXPORT(cm_take) int cm_take(char *text, uint32_t size) {
+    JS_UpdateStackTop(rt);
+    uint32_t refused = ctl.oom;
+    text[size] = 0;
+    JSValue answer = JS_ParseJSON(cx, text, size, "<answer>");
+    heap_free(NULL, text);
+    if (!JS_IsException(answer) && JS_IsUndefined(taken))
+        taken = JS_NewArray(cx);
+    if (!JS_IsException(answer) && !JS_IsException(taken) &&
+        JS_DefinePropertyValueUint32(cx, taken, taken_count, answer, JS_PROP_C_W_E) >= 0) {
+        taken_count++;
+        return RC_OK;
+    }
+    if (ctl.oom == refused)
+        return broken();
+    JS_FreeValue(cx, JS_GetException(cx));
+    if (JS_IsException(taken))
+        taken = JS_UNDEFINED;
+    ctl.oom = refused;
+    if (ctl.flag == FLAG_MEMORY)
+        ctl.flag = FLAG_RUN;
+    return RC_STOPPED;
+}
+
+static JSValue take_message(int op, char *text, uint32_t size) {
+    JSValue message = taken;
+    if (op == OP_SETTLE && !JS_IsUndefined(taken)) {
+        taken = JS_UNDEFINED;
+        taken_count = 0;
+    } else {
+        text[size] = 0;
+        message = JS_ParseJSON(cx, text, size, "<message>");
+    }
+    heap_free(NULL, text);
+    return message;
+}
+
+/* Delivers one message, or all answers taken before, drains the job queue and lets the controller judge whether it is over. */
 EXPORT(cm_step) int cm_step(int op, char *text, uint32_t size, int64_t budget_ns, int64_t host_ns) {
     JS_UpdateStackTop(rt);
     ctl.mono_base = host_ns - clock_ns(1);
@@ -470,9 +818,7 @@ EXPORT(cm_step) int cm_step(int op, char *text, uint32_t size, int64_t budget_ns
         ctl.out = NULL;
         ctl.out_cap = 0;
     }
-    text[size] = 0;
-    JSValue message = JS_ParseJSON(cx, text, size, "<message>");
-    heap_free(NULL, text);
+    JSValue message = take_message(op, text, size);
     if (JS_IsException(message))
         return broken();
     int rc = dispatch(op, message);

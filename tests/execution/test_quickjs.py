@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 import subprocess
 import sys
 import textwrap
@@ -29,6 +30,7 @@ from toolcell.execution.contract import (
     GuestScript,
     Limits,
     Program,
+    Suspended,
 )
 from toolcell.execution.quickjs import QuickJSExecutor, QuickJSOptions
 from toolcell.execution.quickjs import engine as fence
@@ -421,3 +423,106 @@ def test_bombs_end_at_the_limit_seen_from_outside(source: str, kind: str) -> Non
     assert ended.strip() == f"end {kind}"
     assert child.returncode == 0
     assert peak - before < 80 << 20
+
+
+MIB = 1 << 20
+TOO_MUCH = "[" + "[]," * (1 << 20) + "0]"
+"""3 MB of text; a million arrays take many times that."""
+
+
+async def test_a_reply_that_does_not_fit_is_told_to_the_program_which_goes_on() -> None:
+    """BEHAVIOURS 186, rule 9.4: a reply too large is an error of its call, not the cell's end."""
+    source = """const length = (value) => value.length;
+        const open = [call("a"), call("b"), call("c")].map((p) => p.then(length, (e) => e));
+        const [a, error, c] = await Promise.all(open);
+        const again = await call("d").then(length);
+        const { code, effectStatus, location, message } = error;
+        return [a, c, again, error instanceof Error, code, effectStatus, location, message]"""
+    executor = QuickJSExecutor(QuickJSOptions())
+    try:
+        step = await suspend(executor, source, limits=Limits(memory_bytes=32 * MIB))
+        large = json.dumps("x" * MIB)
+        settled = [Answer(1, large), Answer(2, TOO_MUCH), Answer(3, large)]
+        step = await step.continuation.resume(settled, 10)
+        assert isinstance(step, Suspended), step
+        assert isinstance(await step.continuation.park(), int), "what was let go of is no state"
+        end = await step.continuation.resume([Answer(4, large)], 10)
+        assert isinstance(end, Finished), end
+        *facts, message = json.loads(end.value)
+        assert facts == [MIB, MIB, MIB, True, "invalid_input", "unknown", "bridge:b:2"]
+        assert f"{len(TOO_MUCH)} bytes" in message
+        assert "The call was made" in message
+        assert "33554432 bytes" in message
+    finally:
+        await executor.aclose()
+
+
+async def test_an_uncaught_reply_that_does_not_fit_says_what_to_do() -> None:
+    """STYLE: fail closed and say what to do."""
+    executor = QuickJSExecutor(QuickJSOptions())
+    try:
+        step = await suspend(
+            executor, "return (await call('a')).length", limits=Limits(memory_bytes=32 * MIB)
+        )
+        end = await step.continuation.resume([Answer(1, TOO_MUCH)], 10)
+        assert isinstance(end, Faulted)
+        assert end.kind == "error"
+        assert "Ask for less at once" in end.error.message
+    finally:
+        await executor.aclose()
+
+
+async def test_large_replies_are_read_one_after_the_other() -> None:
+    """rule 9.4: the texts of replies that come together never lie in the guest together."""
+    executor = QuickJSExecutor(QuickJSOptions())
+    source = (
+        "const all = await Promise.all([1, 2, 3, 4, 5].map(() => call('a'))); return all.length"
+    )
+    try:
+        step = await suspend(executor, source, limits=Limits(memory_bytes=32 * MIB))
+        settled = [Answer(number, json.dumps("x" * (4 * MIB))) for number in range(1, 6)]
+        end = await step.continuation.resume(settled, 10)
+        assert isinstance(end, Finished), end
+        assert end.value == "5"
+    finally:
+        await executor.aclose()
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "'x'.repeat(15 << 20)",
+        "Array.from({length: 250000}, (_, i) => ({i, name: 'customer number ' + i}))",
+        "Array(5 << 20).fill(7)",
+    ],
+)
+async def test_a_value_of_ten_megabytes_can_be_returned(value: str) -> None:
+    """rule 3.11: what a program may hold it may return, at the limits a cell has by default."""
+    executor = QuickJSExecutor(QuickJSOptions())
+    try:
+        ran = await run(executor, f"return {value}")
+        assert isinstance(ran.end, Finished), ran.end
+        assert len(ran.end.value) > 10 * MIB
+    finally:
+        await executor.aclose()
+
+
+async def test_memory_that_was_let_go_of_serves_blocks_of_any_size() -> None:
+    """rule 9.4: what counts is what a program holds, not what it held before in other sizes."""
+    source = """let kept, sizes = [];
+        for (let round = 0; round < 3; round++) {
+          kept = Array.from({length: 120000}, (_, i) => ({i}));
+          kept = undefined; kept = [];
+          for (let i = 0; i < 600; i++) kept.push('y'.repeat(16000) + i);
+          kept = undefined;
+          kept = 'z'.repeat(9 << 20);
+          sizes.push(kept.length);
+          kept = undefined;
+        }
+        return sizes"""
+    executor = QuickJSExecutor(QuickJSOptions())
+    try:
+        ran = await run(executor, source, limits=Limits(memory_bytes=16 * MIB), seconds=20)
+        assert ran.value == [9 << 20] * 3
+    finally:
+        await executor.aclose()

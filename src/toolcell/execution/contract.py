@@ -119,6 +119,27 @@ class Refusal:
 
 
 Settled: TypeAlias = Answer | Refusal
+"""An answer that does not fit in what is left of the program's memory reaches it as an error with
+the code `invalid_input` and the text of `oversize`; the program goes on."""
+
+LARGE_MESSAGE = 64 << 10
+"""From this length the answers of a step are put into the guest one by one."""
+
+
+def oversize(size: int, memory_bytes: int) -> str:
+    """Return what a program is told in place of an answer of `size` bytes that does not fit."""
+    return (
+        f"the reply has {size} bytes and does not fit in what is left of the {memory_bytes} bytes "
+        "of memory of this program. The call was made. Ask for less at once (a page, fewer "
+        "fields), and let go of data you no longer need before the next call."
+    )
+
+
+def settled_text(one: Settled) -> str:
+    """Return one member of the list that operation 2 takes; JSON text goes in as it is."""
+    if isinstance(one, Answer):
+        return f'{{"id":{one.id},"value":{one.value}}}'
+    return f'{{"id":{one.id},"error":{one.error}}}'
 
 
 @dataclass(frozen=True, slots=True)

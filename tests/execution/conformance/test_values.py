@@ -190,3 +190,18 @@ async def test_random_numbers_differ_between_programs(executor: Executor) -> Non
     """rule 2.5: cells start from one image but not from one seed."""
     seen = {(await run(executor, "return Math.random()")).value for _ in range(8)}
     assert len(seen) == 8
+
+
+@pytest.mark.parametrize("piece", ["x", "\u00e9", "\u4e2d", "\U0001f600", "\ud800", "a\udc00\n"])
+async def test_large_texts_of_every_width_cross_whole(executor: Executor, piece: str) -> None:
+    """BEHAVIOURS 184: what a program sends, prints and returns is what it has, however large."""
+    source = f"""const piece = {json.dumps(piece)};
+        const big = piece.repeat(30000);
+        const back = await call("echo", big, 1, big + "!", big, big, big, big, big, big);
+        text(back === big);
+        return [big, 1]"""
+    ran = await run(executor, source)
+    sent = json.loads(ran.requests[0].args)
+    assert sent == [piece * 30000, 1, piece * 30000 + "!", *[piece * 30000] * 6]
+    assert ran.texts == ["true"]
+    assert ran.value == [piece * 30000, 1]

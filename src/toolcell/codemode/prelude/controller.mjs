@@ -33,6 +33,7 @@
   const OVER_BUDGET = "one step handed over more than the host takes; emit or request less at once";
   const UNSHOWABLE = "an error that cannot be shown";
   const MAX_MESSAGE = 16384, MAX_STACK = 8192, MAX_LINE = 512;
+  const LARGE = 4096, MAX_PARTS = 8; // texts of one frame, as many as `emit` takes
   const MAX_FRAMES = 100000; // of one step: each costs the host something, however small it is
 
   const refusals = new WeakMap(); // error of a refused request -> what it was when it was made
@@ -106,13 +107,27 @@
     if (isPromise(value)) throw new TypeErrorCtor("an argument is a promise; await it first");
     return mapHas(plainForms, value) ? mapGet(plainForms, value) : value;
   }
-  function argumentText(args) {
-    let text = "[";
+  // The text of a request; with large arguments all that `emit` takes, since joining copies them.
+  function requestText(head, args) {
+    let frame;
+    let text = head + "[";
     for (let i = 0; i < args.length; i++) {
-      const one = stringify(args[i], sendable);
-      text += (i ? "," : "") + (one === undefined ? "null" : one);
+      let one = stringify(args[i], sendable);
+      if (one === undefined) one = "null";
+      if (i) text += ",";
+      if (one.length < LARGE || (frame !== undefined && frame.length >= MAX_PARTS - 1)) {
+        text += one;
+        continue;
+      }
+      frame = frame === undefined ? [REQUEST] : frame;
+      put(frame, frame.length, text);
+      put(frame, frame.length, one);
+      text = "";
     }
-    return text + "]";
+    text += "]";
+    if (frame === undefined) return text;
+    put(frame, frame.length, text);
+    return frame;
   }
   // Reading a hostile value may throw.
   function attempt(read, otherwise) {
@@ -211,14 +226,18 @@
     return error;
   }
   function handOver(kind, text) {
-    return ++frames <= MAX_FRAMES && emit(kind, text);
+    if (++frames > MAX_FRAMES) return false;
+    return typeof text === "string" ? emit(kind, text) : apply(emit, undefined, text);
   }
   function send(kind, text) {
     if (!handOver(kind, text)) throw budgetError();
   }
   function openRequest(method, args, owner, idle) {
     const id = lastId + 1;
-    const entry = { __proto__: null, resolve: undefined, reject: undefined, site: undefined, owner, idle: idle === true };
+    const entry = {
+      __proto__: null, resolve: undefined, reject: undefined, site: undefined, method, owner,
+      idle: idle === true,
+    };
     const promise = new PromiseCtor((resolve, reject) => {
       entry.resolve = resolve;
       entry.reject = reject;
@@ -226,13 +245,19 @@
     let text;
     try {
       if (indexOf(method, " ") !== -1) throw new TypeErrorCtor("a method is one word");
-      text = argumentText(args);
+      text = requestText(id + " " + method + " ", args);
     } catch (error) {
       entry.reject(new TypeErrorCtor("arguments cannot be sent as JSON: " + describe(error)));
       return { __proto__: null, id: 0, promise };
     }
-    if (!handOver(REQUEST, id + " " + method + " " + text)) {
-      entry.reject(budgetError());
+    let sent = false, refusal;
+    try {
+      sent = handOver(REQUEST, text);
+    } catch (error) {
+      refusal = error; // out of memory
+    }
+    if (!sent) {
+      entry.reject(refusal === undefined ? budgetError() : refusal);
       return { __proto__: null, id: 0, promise };
     }
     entry.site = new ErrorCtor().stack;
@@ -264,6 +289,13 @@
         mapSet(refusals, error, {
           __proto__: null, id: item.id, message: error.message, name: ownName(error),
         });
+        entry.reject(error);
+      } else if (hasOwn(item, "oversize")) {
+        const error = makeError({
+          __proto__: null, message: item.oversize, code: "invalid_input", effectStatus: "unknown",
+          location: "bridge:" + entry.method + ":" + item.id,
+        });
+        putHidden(error, "stack", userFrames(entry.site));
         entry.reject(error);
       } else {
         entry.resolve(item.value);
@@ -324,12 +356,12 @@
       let text;
       try {
         text = adapt(outcome);
+        outcome = undefined; // the value is let go of before its text is copied
       } catch (error) {
         fail(error);
         return;
       }
       state = "over";
-      outcome = undefined;
       if (!emit(DONE, text)) fail(budgetError());
     }
   }

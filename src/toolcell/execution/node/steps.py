@@ -12,7 +12,6 @@ from functools import partial
 from typing import Any
 
 from toolcell.execution.contract import (
-    Answer,
     Faulted,
     FaultKind,
     Finished,
@@ -22,6 +21,7 @@ from toolcell.execution.contract import (
     Limits,
     OutputFrame,
     Settled,
+    settled_text,
 )
 from toolcell.execution.frames import FrameError, Handed, read_frames
 
@@ -115,10 +115,4 @@ def image_text(image: GuestImage) -> str:
 
 def settle_message(settled: Sequence[Settled]) -> str:
     """Return the message of operation 2; values and errors are JSON text and go in as they are."""
-    parts = (
-        f'{{"id":{one.id},"value":{one.value}}}'
-        if isinstance(one, Answer)
-        else f'{{"id":{one.id},"error":{one.error}}}'
-        for one in settled
-    )
-    return "[" + ",".join(parts) + "]"
+    return "[" + ",".join(map(settled_text, settled)) + "]"

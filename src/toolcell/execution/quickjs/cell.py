@@ -8,17 +8,23 @@ from __future__ import annotations
 
 import secrets
 import threading
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Protocol
 
 from toolcell.base.clock import SYSTEM_CLOCK, Clock
-from toolcell.base.jsontext import utf8
+from toolcell.base.jsontext import dumps, utf8, utf8_length
 from toolcell.execution.contract import (
+    LARGE_MESSAGE,
+    Answer,
     Faulted,
     FaultKind,
     GuestError,
     Limits,
     OutputFrame,
+    Settled,
+    oversize,
+    settled_text,
 )
 from toolcell.execution.frames import FrameError, Handed, read_frames
 from toolcell.execution.quickjs import control as block
@@ -32,12 +38,14 @@ from toolcell.execution.quickjs.image import Image
 from toolcell.execution.quickjs.snapshot import Pages, difference, freeze, runs, thaw
 from toolcell.execution.quickjs.watchdog import Watch, Watchdog
 
-START, SETTLE = 1, 2
+_START, _SETTLE = 1, 2
 _OK, _STOPPED = 0, 2
 _OUT_OF_MEMORY = "out of memory"
 # What linear memory may take beyond the counted heap: fragments, the allocator's own records.
 _SLACK = 2 << 20
 _MOST_MEMORY = 4 << 30
+# Below this the memory that a cell let go of is not worth clearing before it is parked.
+_TIDY_FROM = 1 << 20
 
 
 class CellCancelledError(Exception):
@@ -119,14 +127,33 @@ class Cell:
         now = _nanoseconds(SYSTEM_CLOCK)
         self._instance.call("cm_begin", seed, memory, stack, frames, now)
 
-    def step(self, operation: int, message: str, seconds: float, dog: Watchdog) -> Handed | Faulted:
-        """Deliver a message and run until nothing is left to run, for at most `seconds`.
+    def start(self, message: str, seconds: float, dog: Watchdog) -> Handed | Faulted:
+        """Run the program until nothing is left to run, for at most `seconds`.
 
         After a fault the guest is gone.
 
         Raises:
             CellCancelledError: `cancel` was called.
         """
+        return self._step(lambda guest: self._run(guest, _START, message, seconds), seconds, dog)
+
+    def settle(self, settled: Sequence[Settled], seconds: float, dog: Watchdog) -> Handed | Faulted:
+        """Deliver answers and run on; as `start`.
+
+        Large ones go in one by one, so that their texts never lie in the guest together, and one
+        that does not fit is told to the program, which goes on.
+        """
+        texts = list(map(settled_text, settled))
+        if sum(map(len, texts)) < LARGE_MESSAGE:
+            message = f"[{','.join(texts)}]"
+            return self._step(
+                lambda guest: self._run(guest, _SETTLE, message, seconds), seconds, dog
+            )
+        return self._step(lambda guest: self._run_large(guest, settled, seconds), seconds, dog)
+
+    def _step(
+        self, run: Callable[[Instance], Handed | Faulted], seconds: float, dog: Watchdog
+    ) -> Handed | Faulted:
         instance = self._instance
         if instance is None:
             return _fault("crash", "the program is not live")
@@ -136,7 +163,7 @@ class Cell:
                 stop = self.cancelled
             if stop:
                 watch.cancel()
-            ended = self._run(instance, operation, utf8(message), seconds)
+            ended = self._guarded(instance, run)
         with self._lock:
             self._watch = None
         if watch.cancelled or self.cancelled:
@@ -157,6 +184,10 @@ class Cell:
     def pages(self, most: int | None = None) -> Pages:
         """Return the live guest's memory as a difference from the image; see `difference`."""
         instance = self._require()
+        if instance.size - self.image.size > _TIDY_FROM:
+            # A large value that was let go of leaves its bytes behind; they are no state.
+            instance.arm()
+            instance.call("cm_rest")
         return difference(instance.read, instance.size, self.image.blocks, most)
 
     def park(self) -> int:
@@ -225,23 +256,45 @@ class Cell:
         if instance is not None:
             instance.close()
 
-    def _run(
-        self, instance: Instance, operation: int, message: bytes, seconds: float
+    def _guarded(
+        self, instance: Instance, run: Callable[[Instance], Handed | Faulted]
     ) -> Handed | Faulted:
         try:
             instance.arm()
-            address = instance.call("cm_message", len(message)) & 0xFFFFFFFF
-            if not address:
-                return self._memory_fault(())
-            instance.write(address, message + b"\0")
-            budget = max(int(seconds * 1e9), 1)
-            now = _nanoseconds(SYSTEM_CLOCK)
-            rc = instance.call("cm_step", operation, address, len(message), budget, now)
+            return run(instance)
         except GuestTrapError as trap:
             return self._after_trap(instance, trap)
         except GuestAddressError as error:
             return _fault("crash", str(error))
+
+    def _run(
+        self, instance: Instance, operation: int, message: str, seconds: float
+    ) -> Handed | Faulted:
+        placed = _place(instance, message)
+        if placed is None:
+            return self._memory_fault(())
+        budget = max(int(seconds * 1e9), 1)
+        rc = instance.call("cm_step", operation, *placed, budget, _nanoseconds(SYSTEM_CLOCK))
         return self._collect(instance, rc)
+
+    def _run_large(
+        self, instance: Instance, settled: Sequence[Settled], seconds: float
+    ) -> Handed | Faulted:
+        """Put answers in one by one, then run with what is left of the time."""
+        ends_at = SYSTEM_CLOCK.monotonic() + seconds
+        for one in settled:
+            if self._take(instance, settled_text(one)):
+                continue
+            given = one.value if isinstance(one, Answer) else one.error
+            reason = oversize(utf8_length(given), self.limits.memory_bytes)
+            if not self._take(instance, dumps({"id": one.id, "oversize": reason})):
+                return self._memory_fault(())
+        return self._run(instance, _SETTLE, "", ends_at - SYSTEM_CLOCK.monotonic())
+
+    def _take(self, instance: Instance, text: str) -> bool:
+        """Put one answer in; False when there is no room for it."""
+        placed = _place(instance, text)
+        return placed is not None and instance.call("cm_take", *placed) == _OK
 
     def _collect(self, instance: Instance, rc: int) -> Handed | Faulted:
         try:
@@ -295,6 +348,16 @@ class Cell:
         return Faulted(
             kind="memory", error=GuestError(name="InternalError", message=message), output=output
         )
+
+
+def _place(instance: Instance, text: str) -> tuple[int, int] | None:
+    """Copy a text into the guest and return where it lies, or None without room for it."""
+    data = utf8(text)
+    address = instance.call("cm_message", len(data)) & 0xFFFFFFFF
+    if not address:
+        return None
+    instance.write(address, data + b"\0")
+    return address, len(data)
 
 
 def _fault(kind: FaultKind, message: str, output: tuple[OutputFrame, ...] = ()) -> Faulted:

@@ -18,7 +18,6 @@ import anyio
 
 from toolcell.errors import RuntimeUnavailableError
 from toolcell.execution.contract import (
-    Answer,
     Faulted,
     Finished,
     GuestError,
@@ -30,7 +29,7 @@ from toolcell.execution.contract import (
     Suspended,
 )
 from toolcell.execution.frames import Handed, start_message
-from toolcell.execution.quickjs.cell import SETTLE, START, Cell, CellCancelledError
+from toolcell.execution.quickjs.cell import Cell, CellCancelledError
 from toolcell.execution.quickjs.image import ENGINE_WASM, identify_engine, load_engine_code
 from toolcell.execution.quickjs.jobs import LoopJob
 from toolcell.execution.quickjs.modulecache import ModuleCache
@@ -138,7 +137,7 @@ class QuickJSExecutor:
             with fresh:
                 fresh.begin(worker)
                 self._count("programs_started")
-                return fresh, worker, fresh.step(START, message, seconds, self._dog)
+                return fresh, worker, fresh.start(message, seconds, self._dog)
 
         def stop() -> None:
             cancelled.set()
@@ -189,7 +188,6 @@ class QuickJSExecutor:
         cell = continuation.cell
         if cell.closed:
             return _gone()
-        message = _settle_message(settled)
 
         def work(worker: Worker) -> tuple[Worker, Handed | Faulted]:
             with cell:
@@ -199,7 +197,7 @@ class QuickJSExecutor:
                 elif worker is not continuation.worker:
                     cell.move(worker)
                     self._count("migrated")
-                return worker, cell.step(SETTLE, message, seconds, self._dog)
+                return worker, cell.settle(settled, seconds, self._dog)
 
         preferred = continuation.worker if cell.alive else None
         job = LoopJob(work, preferred=preferred, urgent=True)
@@ -336,13 +334,3 @@ def _gone() -> Faulted:
 
 def _nothing() -> None:
     """Stop work that cannot be stopped and is soon over."""
-
-
-def _settle_message(settled: Sequence[Settled]) -> str:
-    parts = (
-        f'{{"id":{one.id},"value":{one.value}}}'
-        if isinstance(one, Answer)
-        else f'{{"id":{one.id},"error":{one.error}}}'
-        for one in settled
-    )
-    return "[" + ",".join(parts) + "]"

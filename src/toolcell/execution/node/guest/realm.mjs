@@ -199,7 +199,8 @@
     lock(promise, "constructor", PromiseCtor);
     settled(promise, fulfilled, rejected);
   }
-  function emit(kind, text) {
+  function emit(kind, text, ...rest) {
+    for (let i = 0; i < rest.length; i++) text += rest[i];
     try {
       return write(kind, text);
     } catch {
