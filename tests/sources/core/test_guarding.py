@@ -6,6 +6,7 @@ The process is a real one and is ended with SIGKILL, which no program can do any
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -194,3 +195,19 @@ async def test_a_closed_guard_takes_no_command():
         group.cancel_scope.cancel()
     with pytest.raises(OSError, match="the runtime is closing"):
         guard.watch("sh_1")
+
+
+def test_it_starts_in_a_process_with_many_descriptors():
+    """A gateway with 200 sessions has more than 1,024, the most that `select` takes."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 2_048 if hard == resource.RLIM_INFINITY else min(hard, 2_048)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, wanted), hard))
+    guard, held = Guard(), [os.open(os.devnull, os.O_RDONLY) for _ in range(1_100)]
+    try:
+        guard.watch("a")
+        assert alive(guard.pid)
+    finally:
+        guard._close()
+        for each in held:
+            os.close(each)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

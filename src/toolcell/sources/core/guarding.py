@@ -141,5 +141,6 @@ def _ready(process: subprocess.Popen[bytes]) -> bool:
         return False
     os.set_blocking(process.stdin.fileno(), False)
     with process.stdout:
-        began = select.select([process.stdout], [], [], _STARTING_SECONDS)[0]
-        return bool(began) and process.stdout.read(1) == READY
+        begun = select.poll()  # `select` takes no descriptor above 1023, and a gateway has many
+        begun.register(process.stdout, select.POLLIN)
+        return bool(begun.poll(_STARTING_SECONDS * 1000)) and process.stdout.read(1) == READY
