@@ -25,7 +25,7 @@ name could never be called (rule 4.7)."""
 _GUEST_GLOBALS = """
 tools catalog namespaces text json yield_control MCP API ALL_TOOLS results agents phase log
 skills console setTimeout clearTimeout setInterval clearInterval setImmediate clearImmediate
-queueMicrotask structuredClone TextEncoder TextDecoder
+queueMicrotask structuredClone TextEncoder TextDecoder atob btoa
 """
 GUEST_GLOBALS: Final = frozenset(_GUEST_GLOBALS.split())
 

@@ -24,7 +24,10 @@ _NETWORK: Final = "A cell has no network: only tools reach it, {search} finds th
 _FILES: Final = "A cell has no files and no modules: only tools reach files, {search} finds them"
 _PROCESS: Final = "A cell is no Node process: it has no environment, arguments, files or modules"
 _BROWSER: Final = "A cell is no browser: it has no window, document or storage"
-_BYTES: Final = "Bytes are a Uint8Array; TextEncoder and TextDecoder turn text into them and back"
+_BYTES: Final = (
+    "Bytes are a Uint8Array; TextEncoder and TextDecoder turn text into them and back, atob and btoa "
+    "are base64"
+)
 _CALL: Final = "Tools are called by name, {call}; {search} finds them"
 _MCP: Final = "Tools of MCP servers are called as MCP.<server>.<tool>({{...}})"
 _WAIT: Final = (
@@ -45,7 +48,6 @@ _SAID: Final[tuple[tuple[str, str], ...]] = (
     ("print println echo puts printf display", _OUTPUT),
     ("sleep delay setInterval clearInterval", _SLEEP),
     ("setImmediate clearImmediate", "setTimeout and clearTimeout exist"),
-    ("queueMicrotask", "Use `Promise.resolve().then(work)`"),
     ("structuredClone", "Copy plain data with `JSON.parse(JSON.stringify(value))`"),
     ("fetch XMLHttpRequest axios WebSocket EventSource Headers Request Response http https",
      _NETWORK),
@@ -57,7 +59,6 @@ _SAID: Final[tuple[tuple[str, str], ...]] = (
     ("window document self global navigator location localStorage sessionStorage alert prompt",
      f"{_BROWSER}. The global object is globalThis"),
     ("Buffer", _BYTES),
-    ("atob btoa", f"Base64 is not built in. {_BYTES}"),
     ("crypto", "There is no cryptography; Math.random exists"),
     ("Intl", "There is no Intl: format numbers and dates by hand"),
     ("Worker WebAssembly SharedArrayBuffer", "A cell is one program on one thread"),

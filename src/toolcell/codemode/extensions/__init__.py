@@ -6,7 +6,11 @@ from toolcell.codemode.extensions.contract import GuestExtension
 from toolcell.codemode.extensions.mcp import mcp_extension
 from toolcell.codemode.extensions.output import output_extension
 from toolcell.codemode.extensions.results import results_extension
-from toolcell.codemode.extensions.timers import encoding_extension, timers_extension
+from toolcell.codemode.extensions.timers import (
+    base64_extension,
+    encoding_extension,
+    timers_extension,
+)
 from toolcell.codemode.extensions.tools import tools_extension
 from toolcell.config.code_mode import CodeModeOptions
 
@@ -36,6 +40,7 @@ def guest_api(
         output_extension(yield_value=catalog),
         timers_extension(),
         encoding_extension(),
+        base64_extension(),
         mcp_extension(),
         api_extension(declarations, others, with_files=with_files),
     )

@@ -40,3 +40,8 @@ def timers_extension() -> GuestExtension:
 def encoding_extension() -> GuestExtension:
     """Return `TextEncoder` and `TextDecoder`, which ask nothing of the host."""
     return GuestExtension(name="encoding", script=prelude("encoding"))
+
+
+def base64_extension() -> GuestExtension:
+    """Return `atob` and `btoa`, which ask nothing of the host either."""
+    return GuestExtension(name="base64", script=prelude("base64"))

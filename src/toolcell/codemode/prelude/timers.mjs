@@ -1,8 +1,11 @@
-// Timers: setTimeout and clearTimeout, slept by the host (BEHAVIOURS 113). Above: guest code. Below: kit.
+// Timers: setTimeout and clearTimeout, slept by the host (BEHAVIOURS 113), and queueMicrotask.
+// Above: guest code. Below: kit.
 (function timers(kit, data) {
   "use strict";
   const { intrinsics } = kit;
-  const { apply, Number, TypeError, Math } = intrinsics;
+  const { apply, uncurryThis, Number, Promise, TypeError, Math } = intrinsics;
+  const then = uncurryThis(Promise.prototype.then);
+  const soon = Promise.resolve();
   const { maxMilliseconds } = data;
 
   function delay(value) {
@@ -23,5 +26,10 @@
   });
   kit.define("clearTimeout", (id) => {
     if (typeof id === "number") kit.withdraw(id);
+  });
+  // An error in it is a rejection that nobody handles, and fails the program.
+  kit.define("queueMicrotask", (callback) => {
+    if (typeof callback !== "function") throw new TypeError("queueMicrotask needs a function to call");
+    then(soon, () => { apply(callback, undefined, []); });
   });
 })
