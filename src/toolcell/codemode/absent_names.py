@@ -25,8 +25,8 @@ _FILES: Final = "A cell has no files and no modules: only tools reach files, {se
 _PROCESS: Final = "A cell is no Node process: it has no environment, arguments, files or modules"
 _BROWSER: Final = "A cell is no browser: it has no window, document or storage"
 _BYTES: Final = (
-    "Bytes are a Uint8Array; TextEncoder and TextDecoder turn text into them and back, atob and btoa "
-    "are base64"
+    "Bytes are a Uint8Array; TextEncoder and TextDecoder turn text into them and back, atob and "
+    "btoa are base64"
 )
 _CALL: Final = "Tools are called by name, {call}; {search} finds them"
 _MCP: Final = "Tools of MCP servers are called as MCP.<server>.<tool>({{...}})"
