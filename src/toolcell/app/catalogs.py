@@ -7,13 +7,19 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
+from functools import partial
 from typing import Final, Generic, TypeVar
+
+import anyio
 
 from toolcell.catalog.snapshot import CatalogSnapshot
 from toolcell.surface.plan import SurfacePlan, plan_direct
+from toolcell.tools.threads import run_sync
 from toolcell.tools.tool import SourcedTool
 
 MAX_SETS: Final = 32
+BUILT_AT_ONCE: Final = 50
+"""Tools whose catalog is built on the loop, in 5 ms at most: a thread costs more than it spares."""
 
 T = TypeVar("T")
 
@@ -35,8 +41,13 @@ class _ByTools(Generic[T]):
         if found is not None:
             self._kept.move_to_end(key)
             return found[1]
-        made = self._make(tools)
-        self._kept[key] = (tools, made)
+        return self.keep(tools, self._make(tools))
+
+    def has(self, tools: tuple[SourcedTool, ...]) -> bool:
+        return tuple(map(id, tools)) in self._kept
+
+    def keep(self, tools: tuple[SourcedTool, ...], made: T) -> T:
+        self._kept[tuple(map(id, tools))] = (tools, made)
         if len(self._kept) > MAX_SETS:
             self._kept.popitem(last=False)
         return made
@@ -48,6 +59,25 @@ class CatalogShelf:
     def __init__(self) -> None:
         self._snapshots = _ByTools(CatalogSnapshot.build)
         self._plans = _ByTools(plan_direct)
+        self._building: dict[tuple[int, ...], anyio.Event] = {}
+
+    async def ready(self, tools: tuple[SourcedTool, ...]) -> None:
+        """Build the snapshot of these tools, and the hints of its entries, off the event loop.
+
+        Whoever asks for the same tools meanwhile waits for the same snapshot.
+        """
+        key = tuple(map(id, tools))
+        while not self._snapshots.has(tools) and len(tools) > BUILT_AT_ONCE:
+            building = self._building.get(key)
+            if building is not None:
+                await building.wait()
+                continue
+            over = self._building[key] = anyio.Event()
+            try:
+                self._snapshots.keep(tools, await run_sync(partial(_with_hints, tools)))
+            finally:
+                del self._building[key]
+                over.set()
 
     def snapshot(self, tools: tuple[SourcedTool, ...]) -> CatalogSnapshot:
         """Return the snapshot of exactly these tools."""
@@ -60,3 +90,10 @@ class CatalogShelf:
             RequestError: a client tool has a name that is taken (CN-07).
         """
         return self._plans.of(tools)
+
+
+def _with_hints(tools: tuple[SourcedTool, ...]) -> CatalogSnapshot:
+    made = CatalogSnapshot.build(tools)
+    for entry in made.entries:
+        _ = entry.input, entry.output  # remembered by their schemas
+    return made

@@ -77,7 +77,7 @@ async def converse(
     routes = Routes(runtime, turn.scope, fallbacks, extras)
     completed = False
     try:
-        route = routes.to(name)
+        route = await routes.first(name)
         past = None
         if turn.history is None and sessions is not None:
             past = await conversation_of(sessions, turn.scope.session_id)

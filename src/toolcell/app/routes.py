@@ -23,6 +23,8 @@ from toolcell.config.resolve import context_window, model_row, takes_images
 from toolcell.errors import ProviderError
 from toolcell.protocol.events import Diagnostic
 from toolcell.protocol.scope import RunScope
+from toolcell.providers.contract import Provider
+from toolcell.providers.registry import ModelRef
 from toolcell.providers.request_options import options_for
 from toolcell.sources.contract import Source
 from toolcell.surface.plan import SurfacePlan
@@ -79,16 +81,25 @@ class Routes:
         self._runs: list[Run] = []
         self._current = ""
 
-    def to(self, name: str) -> Route:
-        """Return the way to `provider/model`.
+    async def first(self, name: str) -> Route:
+        """Return the way to `provider/model`; a large catalog that is new is built off the loop.
 
         Raises:
             ConfigError: the name is malformed or its provider is not configured.
             ProviderError: the provider cannot be opened.
             RequestError: the caller's own tools cannot be offered (CN-07).
         """
-        extras = self._extras
         provider, ref = self._runtime.providers.resolve(name)
+        run = self._opened(name)
+        await run.ready()
+        return self._route(name, run, provider, ref)
+
+    def _to(self, name: str) -> Route:
+        provider, ref = self._runtime.providers.resolve(name)
+        return self._route(name, self._opened(name), provider, ref)
+
+    def _opened(self, name: str) -> Run:
+        extras = self._extras
         run = self._runtime.run(
             self._scope,
             model=name,
@@ -98,6 +109,9 @@ class Routes:
         )
         self._runs.append(run)
         self._current = name
+        return run
+
+    def _route(self, name: str, run: Run, provider: Provider, ref: ModelRef) -> Route:
         run.surface()  # tools that cannot be offered are told before the run is on record
         return Route(
             provider=provider,
@@ -124,7 +138,7 @@ class Routes:
         if not self._left:
             return None
         failed, name = self._current, self._left.pop(0)
-        route = self.to(name)
+        route = self._to(name)
         self._runtime.sink.emit(
             Diagnostic(
                 at=self._runtime.host.clock.wall(),

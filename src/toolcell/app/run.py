@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from toolcell.agent.gate_calls import model_invocation
 from toolcell.app.catalogs import CatalogShelf
@@ -110,6 +110,15 @@ class RunSurface:
     search: ToolSearchRuntime | None = None
 
 
+class _Chosen(NamedTuple):
+    """The tools of a run, what they are put behind, and those of them that are in its catalog."""
+
+    tools: tuple[SourcedTool, ...]
+    decided: Activation
+    searching: SearchChoice | None
+    catalogued: tuple[SourcedTool, ...]
+
+
 class Run:
     """One run. Close it to end its cells."""
 
@@ -127,12 +136,7 @@ class Run:
 
     def surface(self) -> RunSurface:
         """Return the tools as they are now; rebuilt only when a source changed."""
-        own = self._settings.sources
-        # Each version only grows, so the sum grows with any of them.
-        version = self._ports.toolbox.version
-        if own:
-            version += sum(source.version for source in own)
-        current = self._surface
+        version, current = self._version(), self._surface
         if current is not None and current.version == version:
             return current
         made = self._build(version)
@@ -141,9 +145,15 @@ class Run:
         self._surface = made
         return made
 
+    async def ready(self) -> RunSurface:
+        """Return the same; the bulk of a large catalog that is new is built off the event loop."""
+        if self._surface is None or self._surface.version != self._version():
+            await self._ports.shelf.ready(self._chosen().catalogued)
+        return self.surface()
+
     async def plan(self) -> SurfacePlan:
         """Return what the next model call shows (the agent loop's port)."""
-        return self.surface().plan
+        return (await self.ready()).plan
 
     async def invoke(
         self,
@@ -166,9 +176,10 @@ class Run:
         self, name: str, arguments: Mapping[str, Any], *, call_id: str | None = None
     ) -> ToolResult:
         """Run a call by the name the model used; a failure is a result with `is_error`."""
-        visible = self.surface().plan.resolve(name)
+        plan = await self.plan()
+        visible = plan.resolve(name)
         if visible is None:
-            shown = ", ".join(sorted(self.surface().plan.allowed_names)) or "none"
+            shown = ", ".join(sorted(plan.allowed_names)) or "none"
             text = f"unknown tool {name!r}; the tools of this run are: {shown}"
             return _failure(text, "unknown_tool")
         try:
@@ -202,7 +213,7 @@ class Run:
     async def _control(
         self, name: str, arguments: Mapping[str, Any], call_id: str | None
     ) -> Outcome:
-        surface = self.surface()
+        surface = await self.ready()
         code, visible = surface.code, surface.plan.resolve(name)
         if code is None or visible is None:
             return Failed(
@@ -227,8 +238,14 @@ class Run:
                 return Failed(error=error.message, code="invalid_input", phase="host")
         return ended[-1]
 
-    def _build(self, version: int) -> RunSurface:
-        settings, ports = self._settings, self._ports
+    def _version(self) -> int:
+        # Each version only grows, so the sum grows with any of them.
+        own = sum(source.version for source in self._settings.sources)
+        return self._ports.toolbox.version + own
+
+    def _chosen(self) -> _Chosen:
+        """Return which tools there are, and what they are put behind."""
+        settings = self._settings
         tools = self._offer()
         if not settings.takes_images:
             tools = tuple(t for t in tools if not t.tool.needs_vision)
@@ -242,7 +259,13 @@ class Run:
             tool_search=choice is not None,
         )
         searching = choice if decided.mode == "tool-search" else None
-        snapshot = ports.shelf.snapshot(searching.catalogued(tools) if searching else tools)
+        catalogued = searching.catalogued(tools) if searching else tools
+        return _Chosen(tools, decided, searching, catalogued)
+
+    def _build(self, version: int) -> RunSurface:
+        settings, ports = self._settings, self._ports
+        tools, decided, searching, catalogued = self._chosen()
+        snapshot = ports.shelf.snapshot(catalogued)
         limits = searching.options if searching else settings.options
         catalog = RunCatalog(
             snapshot,

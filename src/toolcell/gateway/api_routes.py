@@ -210,7 +210,7 @@ class StateRoutes:
         model = agent_setting(self._service.config, agent, "model")
         run = runtime.run(runtime.scope(agent_id=agent, channel="http"), model=model)
         try:
-            surface = run.surface()
+            surface = await run.ready()
             document = {
                 "agentId": agent,
                 "mode": surface.activation.mode,

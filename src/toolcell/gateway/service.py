@@ -247,7 +247,7 @@ async def _prepared(runtime: Runtime) -> None:
     for agent in agent_ids(runtime.config):
         run = runtime.run(runtime.scope(agent_id=agent, channel="gateway"))
         try:
-            code = run.surface().code
+            code = (await run.ready()).code
             if code is not None:
                 await code.prepare()
         finally:

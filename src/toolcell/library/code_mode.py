@@ -120,6 +120,6 @@ class CodeMode(CodeModeSession):
         Raises:
             RuntimeUnavailableError: the executor cannot be loaded.
         """
-        code = self._active().surface().code
+        code = (await self._active().ready()).code
         if code is not None:
             await code.prepare()

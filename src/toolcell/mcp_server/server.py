@@ -88,7 +88,7 @@ class McpServer(Server[Any]):
     async def _list_tools(
         self, context: Context, _: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=self._session(context).tools())
+        return types.ListToolsResult(tools=await self._session(context).tools())
 
     async def _call_tool(
         self, context: Context, params: types.CallToolRequestParams

@@ -48,9 +48,9 @@ class ClientSession:
         self._desk = desk
         self._listed: tuple[SurfacePlan, list[types.Tool]] | None = None
 
-    def tools(self) -> list[types.Tool]:
+    async def tools(self) -> list[types.Tool]:
         """Return the tools as they are now; rendered once for each version of them."""
-        plan = self.run.surface().plan
+        plan = await self.run.plan()
         if self._listed is None or self._listed[0] is not plan:
             self._listed = (plan, listed_tools(plan))
         return self._listed[1]
@@ -76,7 +76,7 @@ class ClientSession:
     async def _called(
         self, name: str, arguments: Mapping[str, Any], report: Report | None
     ) -> types.CallToolResult:
-        visible = self.run.surface().plan.resolve(name)
+        visible = (await self.run.plan()).resolve(name)
         call_id = fresh("call")
         if report is None:
             result = await self.run.call(name, arguments, call_id=call_id)
