@@ -330,6 +330,18 @@ def test_an_engine_with_other_imports_is_refused() -> None:
         fence.Engine(fence.compile_module(bytes(wasm)))
 
 
+async def test_an_engine_of_another_build_says_what_to_do(tmp_path: Path) -> None:
+    """rule 1.6: a checkout that was updated and not set up again."""
+    other = tmp_path / "engine.wasm"
+    other.write_bytes(ENGINE_WASM.read_bytes().replace(b"\x07cm_take", b"\x07cm_took"))
+    executor = QuickJSExecutor(QuickJSOptions(wasm=other, cache=tmp_path / "cache"))
+    try:
+        with pytest.raises(RuntimeUnavailableError, match="lacks cm_take; install toolcell again"):
+            await executor.start(program("return 1"), Limits(), 5)
+    finally:
+        await executor.aclose()
+
+
 @pytest.mark.parametrize("wasm", [b"", b"\0asm\x01\0\0\0", b"\0asm\x01\0\0\0\x05\xff"])
 def test_files_that_are_no_engine_are_refused(wasm: bytes) -> None:
     """rule 1.6."""

@@ -25,6 +25,9 @@ WASM_PAGE = 65536
 MAX_WASM_STACK = 2 << 20
 # The only import of the guest besides its memory.
 CLOCK = ("wasi_snapshot_preview1", "clock_time_get")
+# What native/glue.c exports for the host.
+_PARTS = ("begin", "boot", "control", "init", "message", "rest", "script", "step", "take")
+_EXPORTS: Final = frozenset(f"cm_{part}" for part in _PARTS)
 
 TrapKind = Literal["interrupted", "stack", "other"]
 
@@ -267,6 +270,13 @@ class Engine:
         unknown = [name for name in self.imports if name not in {CLOCK, ("env", "memory")}]
         if unknown:
             msg = f"the engine asks for imports it must not have: {unknown!r}"
+            raise EngineLoadError(msg)
+        missing = _EXPORTS - self.functions.keys()
+        if missing:
+            msg = (
+                f"engine.wasm is of another build than this toolcell, it lacks {min(missing)}; "
+                "install toolcell again (in a checkout: python3 tasks.py setup)"
+            )
             raise EngineLoadError(msg)
 
     def load_data(self, compiled: bytes) -> Any:
