@@ -129,3 +129,21 @@ async def test_a_child_whose_task_was_cancelled_from_outside_does_not_hold_up_cl
     with anyio.fail_after(2):
         await supervisor.aclose()
     assert supervisor.live == 0
+
+
+async def test_a_child_may_close_what_it_runs_in():
+    supervisor = await started(Kept())
+    closed = anyio.Event()
+
+    async def closes():
+        await supervisor.aclose()
+        closed.set()
+
+    async def stays():
+        await anyio.sleep_forever()
+
+    supervisor.start_soon(stays)
+    supervisor.start_soon(closes)
+    with anyio.fail_after(2):
+        await closed.wait()
+    assert supervisor.live == 0

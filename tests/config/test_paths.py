@@ -109,7 +109,7 @@ def test_an_empty_path_is_an_error_that_names_it(away, tree, path):
     assert path in caught.value.message
 
 
-@pytest.mark.parametrize("given", [".", "./", "work/.."])
+@pytest.mark.parametrize("given", [".", "./", "work/..", "..", "../.."])
 def test_the_folder_of_the_token_is_no_workspace_by_accident(away, given):
     """`.` of the file in toolcell's own folder would show agents its token and sessions."""
     home = away.parent / "home"

@@ -9,9 +9,10 @@ Above: `app.runtime`. Below: `calls.redaction`, `protocol.events`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any, Final
+from dataclasses import fields, replace
+from typing import Any, Final, get_args
 
+from toolcell.base.jsontext import dumps, loads
 from toolcell.calls.redaction import Redactor
 from toolcell.protocol.events import (
     CellEnded,
@@ -27,7 +28,7 @@ from toolcell.protocol.events import (
     RunStarted,
     SwarmNote,
 )
-from toolcell.protocol.messages import Message, Reasoning
+from toolcell.protocol.messages import Message, Reasoning, ToolCall
 from toolcell.protocol.sink import Sink, diagnostics_only
 
 MAX_KEPT: Final = 32
@@ -38,12 +39,18 @@ TEXTS: Final[Mapping[type, tuple[str, ...]]] = {
     CellStarted: ("code",),
     ChildChanged: ("label", "phase", "error"),
     Compacted: ("summary",),
-    Diagnostic: ("message",),
+    Diagnostic: ("subject", "message"),
     RunEnded: ("error",),
-    RunStarted: ("sender",),
+    RunStarted: ("sender", "channel"),
     SwarmNote: ("text",),
 }
 """Fields that hold what a model, a program or a person wrote."""
+IDS: Final = ("call_id", "parent_id")
+"""Ids of calls are the model's own words, and the same everywhere when they are masked."""
+_NAMED: Final[Mapping[type, tuple[str, ...]]] = {
+    kind: (*TEXTS.get(kind, ()), *(each.name for each in fields(kind) if each.name in IDS))
+    for kind in get_args(Event)
+}
 
 
 class Masking:
@@ -66,6 +73,8 @@ class Masking:
         self._sink.emit(self._masked(event))
 
     def _masked(self, event: Event) -> Event:
+        if not self._redactor.forms:
+            return event
         match event:
             case MessageAdded():
                 message = self._message(event.message)
@@ -74,9 +83,9 @@ class Masking:
                 text = self._content(event)
                 return event if text == event.text else replace(event, text=text)
             case CellStepped():
-                return self._step(event)
+                event = self._step(event)
         masked: dict[str, Any] = {}
-        for name in TEXTS.get(type(event), ()):
+        for name in _NAMED[type(event)]:
             given = getattr(event, name)
             if given is not None and (shown := self._redactor.text(given)) != given:
                 masked[name] = shown
@@ -104,10 +113,7 @@ class Masking:
 
     def _message(self, message: Message) -> Message:
         text = self._redactor.text
-        if not (message.tool_calls or message.images or message.reasoning):
-            shown = text(message.text)
-            return message if shown == message.text else replace(message, text=shown)
-        calls = tuple(replace(call, arguments=text(call.arguments)) for call in message.tool_calls)
+        calls = tuple(map(self._call, message.tool_calls))
         images = tuple(
             image if image.at is None else replace(image, at=len(text(message.text[: image.at])))
             for image in message.images
@@ -116,9 +122,26 @@ class Masking:
             message,
             text=text(message.text),
             tool_calls=calls,
+            tool_call_id=message.tool_call_id and text(message.tool_call_id),
             images=images,
             reasoning=self._reasoning(message.reasoning),
         )
+
+    def _call(self, call: ToolCall) -> ToolCall:
+        text = self._redactor.text
+        return ToolCall(text(call.id), text(call.name), self._arguments(call.arguments))
+
+    def _arguments(self, arguments: str) -> str:
+        """Mask what the tool gets: JSON may write any letter as an escape."""
+        if "\\u" in arguments:
+            try:
+                given = loads(arguments)
+            except (ValueError, RecursionError):
+                return self._redactor.text(arguments)
+            masked = self._redactor.value(given)
+            if masked != given:
+                return dumps(masked)
+        return self._redactor.text(arguments)
 
     def _reasoning(self, reasoning: Reasoning | None) -> Reasoning | None:
         """Drop what holds a secret: it is signed, and no model takes it back changed."""

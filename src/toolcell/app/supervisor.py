@@ -60,12 +60,18 @@ class Supervisor:
         )
 
     async def aclose(self) -> None:
-        """Cancel every child and wait for all of them to end. Safe to call again."""
+        """Cancel every child and wait for all of them to end. Safe to call again.
+
+        A child that calls it does not wait for itself.
+        """
         self._loop = None
+        caller = asyncio.current_task()
         for scope in tuple(self._children):
             scope.cancel()
         with anyio.CancelScope(shield=True):
-            while left := [task for task in self._children.values() if not task.done()]:
+            while left := [
+                task for task in self._children.values() if not task.done() and task is not caller
+            ]:
                 await asyncio.wait(left)
         self._children.clear()
 

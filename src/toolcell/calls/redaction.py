@@ -6,6 +6,7 @@ Refuses to know: where secrets come from.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable
 from typing import Any, Final
@@ -15,6 +16,8 @@ from toolcell.base.jsontext import dumps
 MASK: Final = "[redacted]"
 MIN_SECRET_CHARS: Final = 4
 """Shorter values are left alone: masking `1` or `no` would destroy every record."""
+_NESTED: Final = 3
+"""A key in code, the code in the arguments of `exec`, those in an answer of the model."""
 
 
 class Redactor:
@@ -22,14 +25,20 @@ class Redactor:
 
     Args:
         values: The secrets; blank ones and those under 4 characters are left alone.
+
+    Attributes:
+        forms: What is looked for: the secrets, and how JSON text writes those with quotes,
+            backslashes, line breaks or letters beyond ASCII. The longest first.
     """
 
-    __slots__ = ("_as_json", "_regex")
+    __slots__ = ("_as_json", "_regex", "forms")
 
     def __init__(self, values: Iterable[str] = ()) -> None:
-        secrets = sorted({v for v in values if len(v.strip()) >= MIN_SECRET_CHARS}, key=len)
-        self._regex = re.compile("|".join(map(re.escape, reversed(secrets)))) if secrets else None
-        self._as_json = tuple(dumps(each)[1:-1] for each in secrets)
+        secrets = {each for each in values if len(each.strip()) >= MIN_SECRET_CHARS}
+        found = {form for secret in secrets for form in _forms(secret)}
+        self.forms = tuple(sorted(found, key=len, reverse=True))
+        self._regex = re.compile("|".join(map(re.escape, self.forms))) if secrets else None
+        self._as_json = tuple({dumps(form)[1:-1] for form in self.forms})
 
     def text(self, text: str) -> str:
         """Return `text` with the secrets masked."""
@@ -89,3 +98,14 @@ class Redactor:
 
 
 NO_SECRETS: Final = Redactor()
+
+
+def _forms(secret: str) -> set[str]:
+    """Return a secret as it is and as JSON text writes it, also JSON text within JSON text.
+
+    Messages, programs and steps hold such text: a result, the arguments of a call, code in them.
+    """
+    forms = {secret}
+    for _ in range(_NESTED):
+        forms |= {write(form)[1:-1] for form in forms for write in (dumps, json.dumps)}
+    return forms

@@ -61,12 +61,13 @@ def _plugin(text: str, info: ValidationInfo) -> str:
 
 
 def _workspace(path: str, info: ValidationInfo) -> str:
-    """Refuse the folder where the token and the sessions are, unless it is named in full."""
+    """Refuse a folder with the token and the sessions in it, unless it is named in full."""
     found = anchored(path, info)
-    if found != path and Path(found).resolve() == home().resolve():
+    kept = home().resolve()
+    if found != path and kept.is_relative_to(Path(found).resolve()):
         message = (
-            f"{path!r} is the folder of this file, {found!r}, where toolcell keeps its token and "
-            "sessions; leave it out to work in the folder toolcell is started in"
+            f"{path!r} is {found!r}, with the folder {str(kept)!r} in it, where toolcell keeps its "
+            "token and sessions; leave it out to work in the folder toolcell is started in"
         )
         raise ValueError(message)
     return found

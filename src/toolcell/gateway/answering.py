@@ -5,7 +5,6 @@ Above: `openai_routes`. Below: `runs`, `client_tools`, `agents`. Refuses to know
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -101,10 +100,10 @@ class Following:
         text: All that was said in this response.
     """
 
-    def __init__(self, live: LiveRun, redactor: Redactor, secrets: Iterable[str]) -> None:
+    def __init__(self, live: LiveRun, redactor: Redactor) -> None:
         self.live = live
         self._redactor = redactor
-        self._mask = StreamMask(redactor, secrets)
+        self._mask = StreamMask(redactor)
         self._first: Item | None = None
 
     async def begin(self) -> None:

@@ -5,17 +5,15 @@ Above: `answering`. Below: `calls.redaction`. Refuses to know: where the secrets
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-from toolcell.calls.redaction import MIN_SECRET_CHARS, Redactor
+from toolcell.calls.redaction import Redactor
 
 
 class StreamMask:
     """Holds back what may be the beginning of a secret until it is known not to be."""
 
-    def __init__(self, redactor: Redactor, secrets: Iterable[str]) -> None:
+    def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
-        self._secrets = tuple(each for each in secrets if len(each.strip()) >= MIN_SECRET_CHARS)
+        self._secrets = redactor.forms
         self._held = ""
 
     def add(self, piece: str) -> str:

@@ -143,7 +143,7 @@ class OpenAIRoutes:
         return replace(ask, session=session, app=headers.get(APP_HEADER) or ask.app)
 
     def _following(self, live: LiveRun) -> Following:
-        return Following(live, self._service.redactor, self._service.secrets)
+        return Following(live, self._service.redactor)
 
     def _model(self, ask: Ask) -> str:
         return ask.model or f"{PREFIX}{agent_of(self._service.config, None)}"

@@ -101,8 +101,7 @@ class Service:
     Attributes:
         config: The tree.
         token: What clients send.
-        secrets: Values that leave in no answer.
-        redactor: Masks them.
+        redactor: Masks the values that leave in no answer.
         runtime: Runs the tools.
         sessions: The record.
         runs: The runs.
@@ -117,7 +116,6 @@ class Service:
 
     config: Config
     token: str
-    secrets: frozenset[str]
     redactor: Redactor
     runtime: Runtime
     sessions: Sessions
@@ -189,7 +187,6 @@ async def opened_service(config: Config, parts: ServiceParts) -> AsyncIterator[S
         service = Service(
             config=config,
             token=token,
-            secrets=secrets,
             redactor=redactor,
             runtime=runtime,
             sessions=sessions,

@@ -196,7 +196,22 @@ PRIVATE = [
     "[64:ff9b::7f00:1]",
     "[2002:7f00:1::]",
     "[::7f00:1]",
+    "[fec0::1]",
+    "[3fff::1]",
+    "[2001:4860:4860::5efe:7f00:1]",
+    "[2001:4860:4860::200:5efe:a00:1]",
+    "192.0.0.8",
+    "192.88.99.1",
+    "168.63.129.16",
 ]
+
+
+@pytest.mark.parametrize("address", ["1.1.1.1", "2606:4700::1111", "64:ff9b::101:101"])
+async def test_public_addresses_may_be_reached(address):
+    async def found(_host, _port):
+        return [address]
+
+    assert await AddressRules(resolver=found).addresses("example.org", 80) == [address]
 
 
 @pytest.mark.parametrize("host", PRIVATE)

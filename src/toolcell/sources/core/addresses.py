@@ -25,6 +25,19 @@ Resolver: TypeAlias = Callable[[str, int], Awaitable[Sequence[str]]]
 
 _NAT64: Final = ipaddress.IPv6Network("64:ff9b::/96")
 _COMPATIBLE: Final = ipaddress.IPv6Network("::/96")
+_UNICAST: Final = ipaddress.IPv6Network("2000::/3")
+"""The only IPv6 addresses that are given out to the public; the library calls fec0::/10 global."""
+_ISATAP: Final = frozenset({0x00005EFE, 0x02005EFE})
+"""The first half of an interface identifier whose second half is an IPv4 address (RFC 5214)."""
+_ALSO_PRIVATE: Final = tuple(
+    ipaddress.ip_network(each)
+    for each in (
+        "192.0.0.0/24",  # protocol assignments, a part of which the library calls global
+        "192.88.99.0/24",  # the former relays of 6to4
+        "168.63.129.16/32",  # the host of an Azure machine, with its metadata
+        "3fff::/20",  # documentation (RFC 9637), newer than Python 3.11
+    )
+)
 
 
 async def system_resolver(host: str, port: int) -> Sequence[str]:
@@ -100,6 +113,10 @@ class AddressRules:
 
 
 def _is_public(address: Address) -> bool:
+    if isinstance(address, ipaddress.IPv6Address) and address not in _UNICAST:
+        return address in _NAT64  # judged by the IPv4 address inside
+    if any(address in network for network in _ALSO_PRIVATE):
+        return False
     return address.is_global and not address.is_multicast and not address.is_reserved
 
 
@@ -111,6 +128,7 @@ def _inside(address: Address) -> Sequence[Address]:
     found: list[Address] = [each for each in (address.ipv4_mapped, address.sixtofour) if each]
     if address.teredo is not None:
         found.extend(address.teredo)
-    if address in _NAT64 or address in _COMPATIBLE:
+    isatap = int(address) >> 32 & 0xFFFF_FFFF in _ISATAP
+    if address in _NAT64 or address in _COMPATIBLE or isatap:
         found.append(last)
     return found
