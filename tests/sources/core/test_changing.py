@@ -71,7 +71,7 @@ async def test_who_reads_during_a_write_sees_the_old_or_the_new_file_and_nothing
     assert all(len(text) == 200_000 and len(set(text)) == 1 for text in seen)
 
 
-async def test_the_content_is_on_the_disk_before_it_takes_the_place(write, root, monkeypatch):
+async def test_the_content_is_on_the_disk_before_it_takes_the_place(write, monkeypatch):
     """Writes are atomic: after a power cut the file is the old one or the whole new one."""
     done, sync, rename = [], os.fsync, os.rename
 
