@@ -231,6 +231,8 @@ async def test_a_worker_takes_as_many_children_as_it_may():
     """`tools.swarm.ray.concurrency`: the rest waits, of whatever group."""
 
     async def slow(prompt, _body):
+        # The other worker may have started later; a third child would be seen as well.
+        await open_.model.until(lambda: open_.model.most >= 2)
         await anyio.sleep(0.05)
         return prompt
 
