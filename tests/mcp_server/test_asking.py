@@ -59,7 +59,7 @@ async def client_of(door: str, home: Home, asked: Any, *words: str) -> AsyncIter
         async with stdio(home, *words, mode=mode, asked=asked) as client:
             yield client
         return
-    with http(home, *words) as web:
+    with http(home, "--approvals", "client", *words) as web:
         async with Client(web.url, mode="legacy", elicitation_callback=asked) as client:
             yield client
 
@@ -115,9 +115,22 @@ async def test_a_yes_for_the_session_is_asked_once_and_holds_for_that_tool(
         assert len(person.asked) == 2
 
 
+@pytest.mark.parametrize("words", [(), ("--approvals", "none")])
+async def test_over_http_clients_approve_nothing_unless_the_operator_said_so(
+    home: Home, words: tuple[str, ...]
+) -> None:
+    """rule 3.5: whoever connects must not be the one who decides."""
+    person = Person(chosen("once"))
+    with http(home, *words) as web:
+        async with Client(web.url, mode="legacy", elicitation_callback=person) as client:
+            outcome = await said(client, ADD)
+    assert "--approvals client" in str(outcome)
+    assert person.asked == []
+
+
 async def test_a_yes_for_the_session_of_one_client_is_none_for_another(home: Home) -> None:
     """rule 2.5."""
-    with http(home) as web:
+    with http(home, "--approvals", "client") as web:
         for decision, answer in (("session", {"sum": 3}), ("deny", None)):
             person = Person(chosen(decision))
             async with Client(web.url, mode="legacy", elicitation_callback=person) as client:
@@ -335,7 +348,7 @@ WRONG = [
 @pytest.mark.parametrize("answer", WRONG)
 async def test_an_answer_that_breaks_the_protocol_is_a_no(home: Home, answer: Any) -> None:
     """rule 3.5: by hand over HTTP, as a client that means ill would write it."""
-    with http(home) as web:
+    with http(home, "--approvals", "client") as web:
         async with httpx2.AsyncClient(timeout=20) as raw:
             headers = {"Accept": "application/json, text/event-stream"}
 

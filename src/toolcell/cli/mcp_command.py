@@ -6,6 +6,7 @@ Above: `cli.main`. Below: `cli.opening`, `mcp_server`. stdout carries the protoc
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import anyio
@@ -36,13 +37,40 @@ PATIENCE_SECONDS = 8.0
 app = App(name="mcp", help="Serve MCP clients; sign in to MCP servers.")
 
 
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Clients:
+    """Where clients come from, and what they may.
+
+    Attributes:
+        http: Listen on HOST:PORT instead of stdio.
+        token: Bearer token HTTP clients must send; `${NAME}` reads a variable.
+        approvals: Whether clients may approve their own calls.
+    """
+
+    http: Annotated[str | None, Parameter(name="--http")] = None
+    token: Annotated[str | None, Parameter(name="--token")] = None
+    approvals: Annotated[
+        Literal["client", "none"] | None,
+        Parameter(
+            name="--approvals",
+            help="Whether clients may approve their own calls. [default: client; none over HTTP]",
+        ),
+    ] = None
+
+    @property
+    def asked(self) -> bool:
+        """On stdio the client is a program of the user's own; over HTTP it may be anybody's."""
+        return self.approvals == "client" or (self.approvals is None and self.http is None)
+
+
+CLIENTS = Clients()
+
+
 @app.command
 def serve(
     *,
-    http: Annotated[str | None, Parameter(help="Listen on HOST:PORT instead of stdio.")] = None,
-    token: Annotated[
-        str | None, Parameter(help="Bearer token HTTP clients must send; ${NAME} reads a variable.")
-    ] = None,
+    clients: Clients = CLIENTS,
     executor: Literal["quickjs", "node"] | None = None,
     guest_api: Literal["catalog", "tools"] | None = None,
     surface: Annotated[
@@ -58,6 +86,7 @@ def serve(
     if surface != "code" and (executor or guest_api):
         msg = "--executor and --guest-api are for --surface code: Tool Search runs no cells"
         raise ConfigError(msg)
+    http, token, asks = clients.http, clients.token, clients.asked
     if token is not None and http is None:
         msg = "--token is for --http: a client on stdio is the program that started toolcell"
         raise ConfigError(msg)
@@ -72,16 +101,18 @@ def serve(
     )
     if http is None:
         with protocol_pipes() as pipes:
-            anyio.run(_serve, config, pipes)
+            anyio.run(_serve, config, pipes, asks)
     else:
         secret = None if token is None else expand(token, path="--token")
         life = code_mode_options(config, DEFAULT_AGENT).snapshot_ttl_seconds
         with listening(binding(http, secret, parked_seconds=life)) as door:
-            anyio.run(_serve, config, door, secret)
+            anyio.run(_serve, config, door, asks, secret)
     return DONE
 
 
-async def _serve(config: Config, door: Pipes | HttpDoor, token: str | None = None) -> None:
+async def _serve(
+    config: Config, door: Pipes | HttpDoor, asks: bool, token: str | None = None
+) -> None:
     from toolcell.mcp_server.asking import ClientApprover  # noqa: PLC0415 - beside the SDK's
     from toolcell.mcp_server.http import HttpDoor  # noqa: PLC0415 - the SDK, as above
     from toolcell.mcp_server.progress import CallProgress  # noqa: PLC0415
@@ -90,7 +121,8 @@ async def _serve(config: Config, door: Pipes | HttpDoor, token: str | None = Non
     secrets = secret_values_of(config, endpoints_of(config), mcp_servers_of(config))
     redactor = Redactor(secrets | ({token} if token is not None else frozenset()))
     seconds = config.gateway.limits.approval_ttl_seconds
-    progress, approver = CallProgress(), ClientApprover(redactor, seconds=seconds)
+    progress = CallProgress()
+    approver = ClientApprover(redactor, seconds=seconds, asks=asks)
     opening = Opening(
         record=True,
         sinks=(progress, OperatorLog()),

@@ -44,6 +44,10 @@ NO_ELICITATION: Final = (
     "nobody can be asked: this MCP client offers no elicitation. Allow it with a rule in "
     "tools.approvals.rules, or use a client that can ask its user"
 )
+OFF: Final = (
+    "clients are not asked here. Allow it with a rule in tools.approvals.rules, or start toolcell "
+    "mcp serve with --approvals client when every client speaks for someone who may approve"
+)
 DENIED: Final = "the client's user denied it"
 DISMISSED: Final = "the client's user closed the question without an answer"
 MALFORMED: Final = "the client gave no usable answer to the question"
@@ -151,11 +155,15 @@ class ClientApprover:
     Args:
         redactor: Masks secrets in what a person is shown.
         seconds: How long a question waits.
+        asks: Whether clients may approve their own calls; else every question is answered no.
     """
 
-    def __init__(self, redactor: Redactor, *, seconds: float = ANSWER_SECONDS) -> None:
+    def __init__(
+        self, redactor: Redactor, *, seconds: float = ANSWER_SECONDS, asks: bool = True
+    ) -> None:
         self._redactor = redactor
         self._seconds = seconds
+        self._asks = asks
         self._desks: dict[str, Desk] = {}
 
     def join(self, session_id: str) -> Desk:
@@ -169,6 +177,8 @@ class ClientApprover:
 
     async def request(self, request: ApprovalRequest) -> ApprovalAnswer:
         """Return the answer of the client's user; the calls of child agents are nobody's."""
+        if not self._asks:
+            return _no(f"tool {request.tool_name!r} needs approval and {OFF}")
         desk = self._desks.get(request.scope.session_id)
         if desk is None:
             return _no(f"tool {request.tool_name!r} needs approval and no client can be asked")
