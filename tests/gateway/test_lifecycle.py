@@ -326,6 +326,14 @@ def test_an_address_in_use_is_told(tmp_path, monkeypatch, capsys):
     assert "is another gateway running? --port takes another one" in told
 
 
+@pytest.mark.parametrize("port", ["99999", "-1"])
+def test_a_port_that_is_none_is_told(tmp_path, monkeypatch, capsys, port):
+    monkeypatch.setenv("TOOLCELL_HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    assert run(["gateway", f"--port={port}"]) == 2
+    assert f"gateway.port: {port} is no port: 0 to 65535" in capsys.readouterr().err
+
+
 def test_a_missing_extra_is_told(monkeypatch, capsys, tmp_path):
     monkeypatch.setenv("TOOLCELL_HOME", str(tmp_path))
     monkeypatch.setattr(gateway_command, "NEEDED", ("starlette", "not_installed_at_all"))

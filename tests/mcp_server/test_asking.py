@@ -11,13 +11,13 @@ import httpx2
 import pytest
 from mcp import Client
 from mcp.shared.exceptions import MCPError
-from mcp_types import CallToolRequestParams, ElicitResult, ErrorData
+from mcp_types import CallToolRequestParams, CallToolResult, ElicitResult, ErrorData
 
 from tests.codemode.support import GroupSpawner
 from tests.mcp_server.serving import Home, http, stdio, until
 from toolcell.calls.redaction import Redactor
 from toolcell.mcp_server.asking import ClientApprover
-from toolcell.mcp_server.rounds import Round, Rounds
+from toolcell.mcp_server.rounds import MAX_ATTENDED, Round, Rounds
 from toolcell.protocol.approvals import ApprovalRequest
 from toolcell.protocol.scope import RunScope
 
@@ -333,6 +333,51 @@ async def test_in_the_2026_revision_calls_nobody_goes_on_with_are_given_up() -> 
         assert ended == ["t0", "t1"]
         rounds.end()
     assert len(ended) == 66
+
+
+async def test_in_the_2026_revision_one_request_at_a_time_attends_a_call() -> None:
+    """rule 3.8: a second one is refused, and takes nothing along when it goes."""
+    gate, done = anyio.Event(), []
+    allowed = {"approval-1": chosen("once")}
+
+    async def work(made: Round) -> Any:
+        await made.ask("?", {"type": "object", "properties": {}})
+        await gate.wait()
+        return CallToolResult(content=[])
+
+    async with anyio.create_task_group() as tasks:
+        rounds = Rounds(GroupSpawner(tasks))
+        asked = await rounds.take(CallToolRequestParams(name="t"), None, work)
+        again = CallToolRequestParams(
+            name="t", request_state=asked.request_state, input_responses=allowed
+        )
+
+        async def first() -> None:
+            done.append(await rounds.take(again, None, work))
+
+        tasks.start_soon(first)
+        await anyio.wait_all_tasks_blocked()
+        for _ in range(3):
+            with pytest.raises(MCPError, match="another request with this requestState is open"):
+                await rounds.take(again, None, work)
+        gate.set()
+    assert [type(each) for each in done] == [CallToolResult]
+
+
+async def test_in_the_2026_revision_a_flood_of_open_calls_is_refused() -> None:
+    """rule 3.8."""
+
+    async def never(_made: Round) -> Any:
+        await anyio.sleep_forever()
+
+    async with anyio.create_task_group() as tasks:
+        rounds = Rounds(GroupSpawner(tasks))
+        for _ in range(MAX_ATTENDED):
+            tasks.start_soon(rounds.take, CallToolRequestParams(name="t"), None, never)
+        await anyio.wait_all_tasks_blocked()
+        with pytest.raises(MCPError, match="wait until one is over"):
+            await rounds.take(CallToolRequestParams(name="t"), None, never)
+        tasks.cancel_scope.cancel()
 
 
 ELICITS = {"elicitation": {}}

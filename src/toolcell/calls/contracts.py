@@ -91,15 +91,17 @@ class Contracts:
             raise _invalid_contract(invocation, "outputSchema")
         try:
             found = discriminator_of(schema, invocation.sourced.tool.parameters)
+            if found is None:
+                return OutputContract(validator=validator)
+            named = (
+                ("the caller's", found.selected(asked)),
+                ("the executed", found.selected(arguments)),
+            )
+            selected = {id(branch): (whose, branch) for whose, branch in reversed(named) if branch}
+            for _, branch in selected.values():
+                _ = branch.validator  # what cannot be checked is told before the tool runs
         except SchemaError as error:
             raise _invalid_contract(invocation, "outputSchema", error.message) from None
-        if found is None:
-            return OutputContract(validator=validator)
-        named = (
-            ("the caller's", found.selected(asked)),
-            ("the executed", found.selected(arguments)),
-        )
-        selected = {id(branch): (whose, branch) for whose, branch in reversed(named) if branch}
         return OutputContract(validator=validator, branches=tuple(reversed(selected.values())))
 
     def _validator(self, schema: Mapping[str, Any]) -> Validator | None:

@@ -33,6 +33,7 @@ HEAD_SECONDS = 30.0
 """How long a client may take to send the head of a request, from when it connected or from the
 first byte. Uvicorn waits for ever, and whoever sends a byte now and then needs no token for it."""
 
+_MAX_PORT = 65_535
 COLLECT_AT = (2_000, 10, 50)
 """Thresholds of the garbage collector's three generations, for `gc.set_threshold`."""
 
@@ -178,6 +179,9 @@ def settle_memory() -> None:
 
 
 def _listener(host: str, port: int) -> socket.socket:
+    if not 0 <= port <= _MAX_PORT:
+        message = f"{port} is no port: 0 to {_MAX_PORT}, where 0 takes a free one"
+        raise ConfigError(message, path="gateway.port")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # Without the protocol's number asyncio leaves Nagle's algorithm on: 40 ms for each answer.
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)

@@ -23,6 +23,13 @@ from toolcell.mcp_server.progress import Report
 MAX_ROUNDS: Final = 64
 """Calls of one session that are kept between two requests; the oldest one is given up."""
 
+MAX_ATTENDED: Final = 256
+"""Calls of one session with a request open for each; a further one is refused."""
+
+ATTENDED: Final = (
+    "another request with this requestState is open; wait for its answer, or cancel that one first"
+)
+TOO_MANY: Final = f"{MAX_ATTENDED} calls of this session are open; wait until one is over"
 UNKNOWN: Final = "this requestState is unknown, or over; call the tool again without it"
 OTHER_CALL: Final = "this requestState is of a call with another name or other arguments"
 
@@ -155,9 +162,11 @@ class Rounds:
         """Begin a call, or go on with the one that a request names by its state.
 
         Raises:
-            MCPError: the state is of no call, or of another one.
+            MCPError: the state is of no call, of another one, or of one that is attended.
         """
         if params.request_state is None:
+            if sum(each.attended for each in self._kept.values()) >= MAX_ATTENDED:
+                raise MCPError(types.INVALID_PARAMS, TOO_MANY)
             made = Round(params)
             self._keep(made)
             self._spawner.start_soon(made.work, work, name=f"mcp call {params.name[:80]}")
@@ -167,6 +176,8 @@ class Rounds:
                 raise MCPError(types.INVALID_PARAMS, UNKNOWN)
             if not found.is_of(params):
                 raise MCPError(types.INVALID_PARAMS, OTHER_CALL)
+            if found.attended:
+                raise MCPError(types.INVALID_PARAMS, ATTENDED)
             made = found
             made.hear(params.input_responses or {})
         answer: Answer | None = None

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, Final
 
 from toolcell.errors import SchemaError
@@ -25,12 +25,12 @@ from toolcell.schema.violations import clipped
 KEYWORD: Final = "x-toolcell-inputDiscriminator"
 VERSION: Final = 1
 MAX_BRANCHES: Final = 64
-"""Values that one mapping may name; each costs a compiled schema."""
+"""Values that one mapping may name; each that is used costs a compiled schema."""
 _MEMBERS: Final = ("version", "inputProperty", "mapping")
 _REMEMBERED: Final = 1024
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Branch:
     """One branch of an output schema.
 
@@ -39,14 +39,24 @@ class Branch:
         value: The value of that member.
         pointer: Where it stands: `#/anyOf/0`.
         schema: The whole output schema and this branch of it.
-        validator: Checks both.
     """
 
     input_property: str
     value: str
     pointer: str
     schema: Mapping[str, Any]
-    validator: Validator
+
+    @cached_property
+    def validator(self) -> Validator:
+        """Checks both; compiled when the branch is first selected.
+
+        Raises:
+            SchemaError: it cannot be.
+        """
+        try:
+            return Validator(self.schema)
+        except SchemaError as error:
+            raise _malformed(error.message, "mapping", self.value) from None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -156,13 +166,7 @@ def _branch(schema: dict[str, Any], selected_by: tuple[str, str], pointer: Any) 
     others = schema.get("allOf")
     listed = others if isinstance(others, list) else []
     both = {**schema, "allOf": [*listed, {"$ref": pointer}]}
-    try:
-        validator = Validator(both)
-    except SchemaError as error:
-        raise _malformed(error.message, "mapping", value) from None
-    return Branch(
-        input_property=name, value=value, pointer=pointer, schema=both, validator=validator
-    )
+    return Branch(input_property=name, value=value, pointer=pointer, schema=both)
 
 
 def _malformed(why: str, *path: str) -> SchemaError:

@@ -10,7 +10,7 @@ import resource
 import signal
 import subprocess
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import anyio
@@ -211,3 +211,24 @@ def test_it_starts_in_a_process_with_many_descriptors():
         for each in held:
             os.close(each)
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def fill(pipe):
+    for size in (4_096, 1):
+        with suppress(BlockingIOError):
+            while True:
+                os.write(pipe, b"x" * size)
+
+
+def test_a_guard_that_does_not_read_is_replaced_when_a_command_is_over():
+    """It would end a process group later that is another command's by then."""
+    guard = Guard()
+    guard.watch("a")
+    guard.watch("b")
+    first = guard.pid
+    os.kill(first, signal.SIGSTOP)
+    fill(guard._process.stdin.fileno())
+    guard.forget("a")
+    assert guard.pid not in (None, first)
+    assert not alive(first)
+    guard._close()

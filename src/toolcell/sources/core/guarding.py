@@ -60,8 +60,14 @@ class Guard:
     def forget(self, session_id: str) -> None:
         """A command is over."""
         with self._lock:
-            if self._watched.pop(session_id, None) is not None and self._process is not None:
-                self._told(line_of(session_id, None))
+            if self._watched.pop(session_id, None) is None or self._process is None:
+                return
+            if not self._told(line_of(session_id, None)):
+                # It must not end a process group that is another's by then.
+                self._drop()
+                if self._watched:
+                    with suppress(OSError):  # tried again with the next command
+                        self._renew()
 
     async def life(self) -> None:
         """Be there until cancelled; then go when no command is left."""

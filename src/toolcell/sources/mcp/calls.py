@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import anyio
@@ -30,6 +31,7 @@ from toolcell.sources.mcp.templates import TemplateError, filled_in, listed_temp
 from toolcell.sources.mcp.text import clean, one_line
 from toolcell.sources.mcp.tools import ListedTool, Operation
 from toolcell.tools.content import ToolResult
+from toolcell.tools.threads import run_sync
 from toolcell.tools.tool import ToolContext
 
 PROGRESS_SECONDS = 0.05
@@ -148,7 +150,8 @@ class Caller:
             params = types.PaginatedRequestParams(cursor=cursor)
             request = listing.request(params=params)
             raw = await self._request(operation, request, context, absent=listing.absent)
-            items.take(raw)
+            # Some servers list thousands, and a template takes a millisecond to read.
+            await run_sync(partial(items.take, raw))
             cursor = items.following(raw, cursor)
             if given is not None or not cursor or items.full:
                 break
