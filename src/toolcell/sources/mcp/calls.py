@@ -27,7 +27,7 @@ from toolcell.sources.mcp.results import (
     tool_result,
     without_meta,
 )
-from toolcell.sources.mcp.templates import TemplateError, filled_in, listed_template
+from toolcell.sources.mcp.templates import TemplateError, Templates, filled_in
 from toolcell.sources.mcp.text import clean, one_line
 from toolcell.sources.mcp.tools import ListedTool, Operation
 from toolcell.tools.content import ToolResult
@@ -39,14 +39,16 @@ PROGRESS_SECONDS = 0.05
 
 MAX_OPERATION_PAGES = 50
 
+_PLAIN: Callable[[str], Items] = partial(Items, read=without_meta)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Listing:
-    """How one kind of thing is listed: the request, its key, one item; what having none means."""
+    """How one kind of thing is listed: the request, its key, its items; what having none means."""
 
     request: Callable[..., types.Request[Any, Any]]
     key: str
-    read: Callable[[Any], dict[str, Any] | None] = without_meta
+    items: Callable[[str], Items] = _PLAIN
     absent: Mapping[str, Any] | None = None
 
 
@@ -55,7 +57,7 @@ _LISTINGS: Mapping[Operation, _Listing] = {
     "resources.templates": _Listing(
         request=types.ListResourceTemplatesRequest,
         key="resourceTemplates",
-        read=listed_template,
+        items=Templates,
         # A server may have resources and no templates, and not know of them.
         absent={},
     ),
@@ -145,12 +147,12 @@ class Caller:
         listing = _LISTINGS[operation]
         given = arguments.get("cursor")
         cursor = given if isinstance(given, str) else None
-        items = Items(listing.key, listing.read)
+        items = listing.items(listing.key)
         for _ in range(MAX_OPERATION_PAGES):
             params = types.PaginatedRequestParams(cursor=cursor)
             request = listing.request(params=params)
             raw = await self._request(operation, request, context, absent=listing.absent)
-            # Some servers list thousands, and a template takes a millisecond to read.
+            # A page may have thousands of items, and a template takes up to a millisecond to read.
             await run_sync(partial(items.take, raw))
             cursor = items.following(raw, cursor)
             if given is not None or not cursor or items.full:

@@ -65,14 +65,18 @@ class Items:
         out: dict[str, Any] = {self._key: self._kept}
         if cursor:
             out["nextCursor"] = cursor
-        warnings = []
-        if self._malformed:
-            warnings.append(f"{self._malformed} malformed item(s) left out")
-        if self._over:
-            warnings.append(f"{self._over} item(s) over {MAX_ITEMS} or {MAX_BYTES} bytes left out")
-        if warnings:
+        if warnings := self.warnings():
             out["warning"] = "; ".join(warnings)
         return out
+
+    def warnings(self) -> list[str]:
+        """Say what was left out."""
+        found = []
+        if self._malformed:
+            found.append(f"{self._malformed} malformed item(s) left out")
+        if self._over:
+            found.append(f"{self._over} item(s) over {MAX_ITEMS} or {MAX_BYTES} bytes left out")
+        return found
 
 
 def read_each(raw: Mapping[str, Any], key: str, read: _Read) -> list[dict[str, Any]]:

@@ -1,7 +1,7 @@
 """Owns resource templates: one as a server lists it, and the uri that its variables make of it.
 
-Above: the connection's calls. Below: the MCP SDK's reading of RFC 6570, which is bounded: 8,192
-characters and 256 variables. Refuses to know: requests.
+Above: the connection's calls. Below: `sources.mcp.paging`; the MCP SDK's reading of RFC 6570, which
+is bounded: 8,192 characters and 256 variables. Refuses to know: requests.
 """
 
 from __future__ import annotations
@@ -16,24 +16,61 @@ from mcp.shared.uri_template import (
     UriTemplate,
 )
 
+from toolcell.sources.mcp.paging import Items
 from toolcell.sources.mcp.text import clean, one_line
 
 _LIMITS: Final[Mapping[str, int]] = {"name": 512, "title": 512, "mimeType": 200}
 _MAX_DESCRIPTION: Final = 16_384
 MAX_READ: Final = 1_024
 """Characters of a template whose variables are listed: reading takes up to 0.1 ms for each 100."""
+MAX_READ_IN_ALL: Final = 262_144
+"""Characters of all the templates of one listing that are read: a quarter of a second at most."""
 
 
 class TemplateError(ValueError):
     """A template, or variables, that make no uri; the text says what to change."""
 
 
-def listed_template(raw: Any) -> dict[str, Any] | None:
-    """Return one listed template, its texts bounded, with the names to fill in; None for a bad one.
+class Templates(Items):
+    """The templates of one listing so far, each with the names to fill in.
 
-    `variables` is left out for a template that is long or that the SDK cannot read: it may still be
-    filled in by hand. One with control or direction characters is not shown at all.
+    `variables` is left out for a template that is long, that comes after much was read, or that
+    the SDK cannot read: it may still be filled in by hand.
     """
+
+    def __init__(self, key: str) -> None:
+        super().__init__(key, self._one)
+        self._left = MAX_READ_IN_ALL
+        self._unread = 0
+
+    def warnings(self) -> list[str]:
+        """Say what was left out, and of how many templates nobody looked for variables."""
+        found = super().warnings()
+        if self._unread:
+            found.append(
+                f"'variables' not listed for {self._unread} template(s) of more than {MAX_READ} "
+                f"characters, or after {MAX_READ_IN_ALL} in all; 'resources.read' takes them"
+            )
+        return found
+
+    def _one(self, raw: Any) -> dict[str, Any] | None:
+        out = _shown(raw)
+        if out is None:
+            return None
+        template = out["uriTemplate"]
+        if len(template) > min(MAX_READ, self._left):
+            self._unread += 1
+            return out
+        self._left -= len(template)
+        try:
+            out["variables"] = list(dict.fromkeys(UriTemplate.parse(template).variable_names))
+        except InvalidUriTemplate:
+            return out
+        return out
+
+
+def _shown(raw: Any) -> dict[str, Any] | None:
+    """Return a template as it is listed; None for one with control or direction characters."""
     if not isinstance(raw, Mapping):
         return None
     template, name = raw.get("uriTemplate"), raw.get("name")
@@ -47,12 +84,6 @@ def listed_template(raw: Any) -> dict[str, Any] | None:
             out[key] = one_line(raw[key], limit)
     if isinstance(raw.get("description"), str):
         out["description"] = clean(raw["description"], _MAX_DESCRIPTION)
-    if len(template) > MAX_READ:
-        return out
-    try:
-        out["variables"] = list(dict.fromkeys(UriTemplate.parse(template).variable_names))
-    except InvalidUriTemplate:
-        return out
     return out
 
 
