@@ -1,5 +1,6 @@
 """The branch of an output schema that the input selects: the caller's and the executed one."""
 
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -8,7 +9,7 @@ import pytest
 from tests.calls.kit import Counted, core, gate, invocation, mcp
 from toolcell.errors import CallError
 from toolcell.protocol.hooks import BeforeToolCall, Hooks, Proceed
-from toolcell.schema.discriminator import KEYWORD
+from toolcell.schema.discriminator import KEYWORD, MAX_WORK, discriminator_of
 
 pytestmark = pytest.mark.anyio
 
@@ -196,3 +197,79 @@ async def test_a_republished_tool_has_its_new_annotation() -> None:
     tool, _ = notes(READ, turned)
     assert (await error_of(tool, {"mode": "read"})).code == "output_contract"
     assert (await made.call(invocation(tool, {"mode": "list"}))).details == READ
+
+
+def unlike(count: int, **words: Any) -> dict[str, Any]:
+    """A schema of `count` branches, each selected by an input of its own."""
+    names = [f"v{n}" for n in range(count)]
+    mapping = {name: f"#/anyOf/{n}" for n, name in enumerate(names)}
+    return {
+        "anyOf": [{"required": [name]} for name in names],
+        KEYWORD: {"version": 1, "inputProperty": "mode", "mapping": mapping},
+        **words,
+    }
+
+
+OPEN: Mapping[str, Any] = {"type": "object", "properties": {"mode": {"type": "string"}}}
+
+
+async def test_a_branch_that_does_not_compile_stops_the_calls_that_select_it() -> None:
+    """BEHAVIOURS 292: a branch is compiled when an input selects it, before the tool runs."""
+    schema = annotated(mapping={"list": "#/x-kept/bad", "read": "#/$defs/Read"})
+    schema["x-kept"] = {"bad": {"type": "nothing"}}
+    tool, body = notes(READ, schema)
+    for _ in range(2):
+        error = await error_of(tool, {"mode": "list"})
+        assert (error.code, error.effect, body.count) == ("invalid_contract", "none", 0)
+        assert f"{KEYWORD}.mapping.list: " in error.message
+    error = await error_of(tool, {"mode": "list"}, to("read"))
+    assert (error.code, body.count) == ("invalid_contract", 0)
+    error = await error_of(tool, {"mode": "read"}, to("list"))
+    assert (error.code, body.count) == ("invalid_contract", 0)
+    made, _ = gate()
+    assert (await made.call(invocation(tool, {"mode": "read"}))).details == READ
+
+
+async def test_the_whole_schema_holds_beside_the_branch() -> None:
+    """BEHAVIOURS 292: what the branch allows is no more than the whole does."""
+    schema = annotated(mapping={"list": "#/$defs/Loose", "read": "#/$defs/Read"})
+    schema["$defs"]["Loose"] = {"type": "object"}
+    schema["unevaluatedProperties"] = False
+    tool, body = notes({"other": 1}, schema)
+    error = await error_of(tool, {"mode": "list"})
+    assert (error.code, body.count) == ("output_contract", 1)
+    assert "With the caller's" not in error.message
+
+
+async def test_many_branches_cost_no_more_than_one() -> None:
+    """BEHAVIOURS 292: neither for a declaration, which needs no validator, nor for a call."""
+    properties = {f"p{n}": {"type": "string", "pattern": "^a{1,9}$"} for n in range(600)}
+
+    async def seconds(count: int) -> tuple[float, float]:
+        made, _ = gate()
+        schema = unlike(count, properties=properties)
+        tool = core("many", Counted({"v0": 1}), parameters=OPEN, output_schema=schema)
+        began = time.perf_counter()
+        assert len(discriminator_of(schema, OPEN).mapping) == count  # type: ignore[union-attr]
+        declared = time.perf_counter() - began
+        await made.call(invocation(tool, {"mode": "v0"}))
+        return declared, time.perf_counter() - began
+
+    one = [min(times) for times in zip(*[await seconds(1) for _ in range(3)], strict=True)]
+    many = [min(times) for times in zip(*[await seconds(64) for _ in range(3)], strict=True)]
+    assert many[0] < 8 * one[0]
+    assert many[1] < 8 * one[1]
+
+
+async def test_a_large_schema_has_few_branches() -> None:
+    """BEHAVIOURS 292: each branch may refer to all of it, so their product has a bound."""
+    large = {f"p{n}": {"const": n} for n in range(MAX_WORK // 64)}
+    schema = unlike(64, properties=large)
+    body = Counted({})
+    tool = core("large", body, parameters=OPEN, output_schema=schema)
+    error = await error_of(tool, {"mode": "v0"})
+    assert (error.code, body.count) == ("invalid_contract", 0)
+    assert f"{KEYWORD}.mapping: names 64 branches of a schema of " in error.message
+    same = dict.fromkeys(schema[KEYWORD]["mapping"], "#/anyOf/0")
+    schema = {**schema, KEYWORD: {**schema[KEYWORD], "mapping": same}}
+    assert discriminator_of(schema, OPEN) is not None

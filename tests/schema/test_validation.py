@@ -355,3 +355,88 @@ def test_edit_distance_counts_single_edits() -> None:
     """BEHAVIOURS 332."""
     assert edit_distance("kitten", "sitting") == 3
     assert edit_distance("", "ab") == 2
+
+
+PARTED: dict[str, Any] = {
+    "type": "object",
+    "required": ["whole"],
+    "anyOf": [
+        {"properties": {"n": {"$ref": "#/$defs/N"}}, "required": ["n"]},
+        {"properties": {"below": {"$ref": "#/anyOf/1"}, "n": {"$ref": "#few"}}},
+        {"properties": {"all": {"$ref": "#"}}},
+        False,
+    ],
+    "$defs": {"N": {"type": "integer"}, "Few": {"$anchor": "few", "maximum": 9}, "a b": NUMBER},
+}
+
+
+@pytest.mark.parametrize("dialect", [None, "https://json-schema.org/draft/2019-09/schema"])
+@pytest.mark.parametrize("identifier", [None, "https://example.org/parted"])
+@pytest.mark.parametrize(
+    ("pointer", "fits", "breaks", "line"),
+    [
+        ("#/anyOf/0", {"n": 1}, {"n": "x"}, "n: expected an integer, got a string"),
+        ("#/anyOf/0", {"n": 1}, {"whole": 1}, "missing property n"),
+        ("#/anyOf/1", {"below": {"n": 9}}, {"below": {"n": 10}}, "expected a number <= 9"),
+        ("#/anyOf/2", {"all": {"whole": 1, "n": 1}}, {"all": {}}, "missing property all.whole"),
+        ("#/$defs/a%20b", 1, "x", "expected a number, got a string"),
+        ("#few", 9, 10, "expected a number <= 9"),
+    ],
+)
+def test_a_part_is_checked_without_what_stands_around_it(
+    dialect: str | None, identifier: str | None, pointer: str, fits: Any, breaks: Any, line: str
+) -> None:
+    """BEHAVIOURS 292: it may refer to anything in the whole schema, the whole included."""
+    words = {"$schema": dialect, "$id": identifier}
+    schema = {**PARTED, **{word: value for word, value in words.items() if value}}
+    part = compile_validator(schema).part(pointer)
+    assert part.errors(fits) == []
+    (found,) = violation_lines(part.errors(breaks), show_value=False)
+    assert line in found
+    assert compile_validator(schema).part(pointer) is part
+
+
+def test_a_part_of_draft_7_ignores_what_stands_beside_a_reference() -> None:
+    """BEHAVIOURS 292: the dialect of the whole is that of its parts."""
+    beside = {"$ref": "#/definitions/N", "maximum": 1}
+    schema = {
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "definitions": {"N": {"type": "integer"}, "Beside": beside},
+    }
+    part = compile_validator(schema).part("#/definitions/Beside")
+    assert (part.errors(2), bool(part.errors("x"))) == ([], True)
+
+
+def test_a_part_has_the_guards_that_it_needs() -> None:
+    """A schema that is harmless without a definition may have a part that is not."""
+    fan: dict[str, Any] = {
+        f"D{n}": {"allOf": [{"$ref": f"#/$defs/D{n + 1}"}] * 4} for n in range(9)
+    }
+    schema = {
+        "type": "object",
+        "$defs": {**fan, "D9": {"properties": {"a": {"$ref": "#/$defs/D0"}}}},
+    }
+    whole = compile_validator(schema)
+    assert whole.errors({}) == []
+    (found,) = whole.part("#/$defs/D0").errors({})
+    assert found.expected == "a value that can be checked in a bounded time"
+
+
+@pytest.mark.parametrize(
+    ("pointer", "why"),
+    [
+        ("#/anyOf/9", "leads to no part of the schema"),
+        ("#/required", "leads to no part of the schema"),
+        ("https://example.org/x", "leads to no part of the schema"),
+        ("#/x-kept/bad", "is not valid JSON Schema"),
+        ("#/x-kept/far", "is not valid JSON Schema"),
+    ],
+)
+def test_a_part_that_cannot_be_had_leaves_the_whole_as_it_is(pointer: str, why: str) -> None:
+    """BEHAVIOURS 292: what nobody refers to is compiled by nobody; nothing is fetched."""
+    kept = {"bad": {"type": "nothing"}, "far": {"$ref": "https://example.org/far"}}
+    whole = compile_validator({**PARTED, "x-kept": kept})
+    for _ in range(2):
+        with pytest.raises(SchemaError, match=why):
+            whole.part(pointer)
+    assert whole.errors({"whole": 1}) == []

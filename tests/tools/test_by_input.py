@@ -12,6 +12,7 @@ from toolcell import CodeMode, Completed, Failed, output_by_input, tool
 from toolcell.errors import ToolDefinitionError
 from toolcell.schema.discriminator import KEYWORD, discriminator_of
 from toolcell.schema.hints import output_hint
+from toolcell.schema.validation import compile_validator
 
 pytestmark = pytest.mark.anyio
 
@@ -66,7 +67,8 @@ def test_recursive_types_and_schemas_stand_side_by_side() -> None:
     found = discriminator_of(schema, NAMES)
     assert found is not None
     leaf = {"name": "a", "below": []}
-    tree, read = found.mapping["tree"].validator, found.mapping["read"].validator
+    whole = compile_validator(schema)
+    tree, read = (found.mapping[value].within(whole) for value in ("tree", "read"))
     assert tree.errors({"name": "r", "below": [leaf]}) == []
     assert tree.errors({"name": "r", "below": [{"name": 1, "below": []}]})
     assert tree.errors({"names": []})

@@ -15,7 +15,7 @@ from typing import Any, Final
 from toolcell.base.jsontext import dumps
 from toolcell.calls.invocation import Invocation
 from toolcell.errors import CallError, SchemaError
-from toolcell.schema.discriminator import Branch, discriminator_of
+from toolcell.schema.discriminator import Branch, Discriminator, discriminator_of
 from toolcell.schema.validation import (
     Validator,
     Violation,
@@ -37,10 +37,11 @@ class OutputContract:
         validator: Checks the whole `outputSchema`.
         branches: The branches that the input selects, with whose input it is (BEHAVIOURS 292):
             the caller's, as it was promised that one, and the executed one where a hook changed it.
+            Each comes with what checks it alone.
     """
 
     validator: Validator
-    branches: tuple[tuple[str, Branch], ...] = ()
+    branches: tuple[tuple[str, Branch, Validator], ...] = ()
 
 
 class Contracts:
@@ -91,18 +92,11 @@ class Contracts:
             raise _invalid_contract(invocation, "outputSchema")
         try:
             found = discriminator_of(schema, invocation.sourced.tool.parameters)
-            if found is None:
-                return OutputContract(validator=validator)
-            named = (
-                ("the caller's", found.selected(asked)),
-                ("the executed", found.selected(arguments)),
-            )
-            selected = {id(branch): (whose, branch) for whose, branch in reversed(named) if branch}
-            for _, branch in selected.values():
-                _ = branch.validator  # what cannot be checked is told before the tool runs
+            selected = _selected(found, asked, arguments) if found else {}
+            branches = [(who, each, each.within(validator)) for each, who in selected.items()]
         except SchemaError as error:
             raise _invalid_contract(invocation, "outputSchema", error.message) from None
-        return OutputContract(validator=validator, branches=tuple(reversed(selected.values())))
+        return OutputContract(validator=validator, branches=tuple(branches))
 
     def _validator(self, schema: Mapping[str, Any]) -> Validator | None:
         if self._broken and self._broken.get(id(schema)) is schema:
@@ -124,12 +118,12 @@ def check_output(invocation: Invocation, contract: OutputContract, details: Any)
     """
     if details is MISSING:
         raise _output_error(invocation, ["details are missing"])
-    for whose, branch in contract.branches:
-        violations = branch.validator.errors(details)
+    for whose, branch, validator in contract.branches:
+        violations = validator.errors(details)
         if violations:
             lines = violation_lines(violations, show_value=False)
             raise _output_error(invocation, lines, which=_which(whose, branch))
-    violations = [] if contract.branches else contract.validator.errors(details)
+    violations = contract.validator.errors(details)
     if violations:
         raise _output_error(invocation, violation_lines(violations, show_value=False))
 
@@ -167,6 +161,16 @@ def _input_error(invocation: Invocation, violations: Sequence[Violation]) -> Cal
 def _expected(invocation: Invocation) -> str:
     hint = invocation.input_hint
     return f" Expected input: {hint}." if hint and invocation.sourced.trusted else ""
+
+
+def _selected(found: Discriminator, asked: Any, arguments: Any) -> dict[Branch, str]:
+    """Return each branch that one of the inputs selects, the caller's first, with whose it is."""
+    selected: dict[Branch, str] = {}
+    for whose, given in (("the caller's", asked), ("the executed", arguments)):
+        branch = found.selected(given)
+        if branch is not None:
+            selected.setdefault(branch, whose)
+    return selected
 
 
 def _which(whose: str, branch: Branch) -> str:

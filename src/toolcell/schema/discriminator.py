@@ -4,6 +4,9 @@
         "version": 1, "inputProperty": "mode", "mapping": {"list": "#/anyOf/0"}
     }
 
+Nothing is compiled here but a branch that an input selects, at its first time: declarations need no
+validator, and a call needs one or two.
+
 Above: the output contract of a call, declarations. Below: `schema.{validation,positions,refs}`.
 Refuses to know: calls, and who gave an input.
 """
@@ -12,11 +15,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any, Final
 
 from toolcell.errors import SchemaError
-from toolcell.schema.plain import SameObject, as_object, copy_plain
+from toolcell.schema.plain import SameObject, as_object, copy_plain, values_in
 from toolcell.schema.positions import walk
 from toolcell.schema.refs import resolve
 from toolcell.schema.validation import Validator
@@ -25,12 +28,14 @@ from toolcell.schema.violations import clipped
 KEYWORD: Final = "x-toolcell-inputDiscriminator"
 VERSION: Final = 1
 MAX_BRANCHES: Final = 64
-"""Values that one mapping may name; each that is used costs a compiled schema."""
+"""Values that one mapping may name."""
+MAX_WORK: Final = 1_000_000
+"""Values of a schema times its branches, each of which may refer to all of it when compiled."""
 _MEMBERS: Final = ("version", "inputProperty", "mapping")
 _REMEMBERED: Final = 1024
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Branch:
     """One branch of an output schema.
 
@@ -46,15 +51,14 @@ class Branch:
     pointer: str
     schema: Mapping[str, Any]
 
-    @cached_property
-    def validator(self) -> Validator:
-        """Checks both; compiled when the branch is first selected.
+    def within(self, whole: Validator) -> Validator:
+        """Return what checks this branch alone, from the validator of the whole output schema.
 
         Raises:
-            SchemaError: it cannot be.
+            SchemaError: the branch does not compile.
         """
         try:
-            return Validator(self.schema)
+            return whole.part(self.pointer)
         except SchemaError as error:
             raise _malformed(error.message, "mapping", self.value) from None
 
@@ -91,12 +95,22 @@ def discriminator_of(output_schema: Any, parameters: Any) -> Discriminator | Non
     Raises:
         SchemaError: it is malformed, stands elsewhere, or speaks of what the input does not have.
     """
-    return _remembered(SameObject(output_schema), SameObject(parameters))
+    found = _remembered(SameObject(output_schema), SameObject(parameters))
+    if isinstance(found, SchemaError):
+        raise SchemaError(found.message)
+    return found
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def _remembered(output: SameObject, parameters: SameObject) -> Discriminator | None:
-    schema = copy_plain(output.schema)
+def _remembered(output: SameObject, parameters: SameObject) -> Discriminator | SchemaError | None:
+    try:
+        return _worked_out(output.schema, parameters.schema)
+    except SchemaError as error:
+        return error
+
+
+def _worked_out(output_schema: Any, parameters: Any) -> Discriminator | None:
+    schema = copy_plain(output_schema)
     if not isinstance(schema, dict):
         return None
     if any(KEYWORD in members for members in walk(schema) if members is not schema):
@@ -107,7 +121,7 @@ def _remembered(output: SameObject, parameters: SameObject) -> Discriminator | N
     if "$ref" in schema:
         raise _malformed("cannot stand beside a $ref; write the schema out")
     name, mapping = _members(annotation)
-    values, default = _input(copy_plain(parameters.schema), name)
+    values, default = _input(copy_plain(parameters), name)
     for value in mapping:
         if values is not None and value not in values:
             msg = f"is no value of {name!r} in parameters"
@@ -115,6 +129,13 @@ def _remembered(output: SameObject, parameters: SameObject) -> Discriminator | N
     branches = {
         value: _branch(schema, (name, value), pointer) for value, pointer in mapping.items()
     }
+    size, distinct = values_in(schema), len(set(mapping.values()))
+    if size * distinct > MAX_WORK:
+        msg = (
+            f"names {distinct} branches of a schema of {size} values; "
+            f"one times the other may be {MAX_WORK:,}"
+        )
+        raise _malformed(msg, "mapping")
     return Discriminator(input_property=name, mapping=branches, default=default)
 
 

@@ -57,19 +57,24 @@ class _SpentError(Exception):
 
 
 class Explainer:
-    """Explains one value against one plain schema."""
+    """Explains one value against one plain schema, or a part of it."""
 
-    def __init__(self, schema: Any, check: KeywordCheck, *, refs_stand_alone: bool) -> None:
-        self._root = schema
+    def __init__(self, root: Any, check: KeywordCheck, *, refs_stand_alone: bool) -> None:
+        self._root = root
         self._check = check
         self._refs_stand_alone = refs_stand_alone
         self._steps = MAX_STEPS
 
-    def explain(self, value: Any) -> list[Violation]:
-        """Return up to ten violations, missing and unknown properties first; maybe none."""
+    def explain(self, value: Any, part: Any) -> list[Violation]:
+        """Return up to ten violations, missing and unknown properties first; maybe none.
+
+        Args:
+            value: What the validator found invalid.
+            part: The part of the root that it was held to, or the root.
+        """
         found: list[Violation] = []
         with contextlib.suppress(_SpentError, RecursionError):
-            self._walk(self._root, value, Path(), found)
+            self._walk(part, value, Path(), found)
         found.sort(key=lambda violation: violation.kind == "mismatch")
         return found[:MAX_VIOLATIONS]
 

@@ -144,7 +144,12 @@ def needs_guard(schema: Any) -> bool:
     """Whether checking a value may take more steps than the schema has parts."""
     if not any(word in members for members in walk(schema) for word in _REFERENCES):
         return False
-    return _Weigher(schema).weigh(schema) > MAX_WEIGHT
+    return outweighs(schema, schema)
+
+
+def outweighs(root: Any, part: Any) -> bool:
+    """Whether a part of a schema weighs too much to be checked without a guard."""
+    return _Weigher(root).weigh(part) > MAX_WEIGHT
 
 
 def guarded(schema: Any, *, refs_stand_alone: bool) -> Any:

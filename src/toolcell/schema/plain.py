@@ -77,6 +77,19 @@ def within_bounds(schema: Any) -> bool:
     return False
 
 
+def values_in(plain: Any) -> int:
+    """Return how many values a plain copy has, itself included."""
+    count, waiting = 0, [plain]
+    while waiting:
+        value = waiting.pop()
+        count += 1
+        if isinstance(value, dict):
+            waiting += value.values()
+        elif isinstance(value, list):
+            waiting += value
+    return count
+
+
 def as_list(value: Any) -> list[Any] | tuple[Any, ...] | None:
     """Return `value` when it is a plain list or tuple, else None."""
     return value if type(value) in {list, tuple} else None

@@ -23,6 +23,7 @@ from toolcell.schema.guard import (
     guarded,
     levels_allowed,
     needs_guard,
+    outweighs,
     too_deep,
 )
 from toolcell.schema.plain import SameObject, copy_plain
@@ -42,6 +43,8 @@ __all__ = ["Validator", "Violation", "compile_validator", "did_you_mean", "viola
 REMEMBERED: Final = 4096
 """Compiled validators that are kept; the least recently used one goes first."""
 
+_ROOT = "urn:x-toolcell:schema"
+"""The address of a schema while its parts are compiled."""
 _BACKTRACKS = 20_000
 _PATTERN_BYTES = 1 << 20
 _CLASSES: dict[Dialect, Any] = {
@@ -49,9 +52,19 @@ _CLASSES: dict[Dialect, Any] = {
     "2019-09": jsonschema_rs.Draft201909Validator,
     "2020-12": jsonschema_rs.Draft202012Validator,
 }
+_DRAFTS: dict[Dialect, int] = {
+    "draft-07": jsonschema_rs.Draft7,
+    "2019-09": jsonschema_rs.Draft201909,
+    "2020-12": jsonschema_rs.Draft202012,
+}
 
 
-def _native(schema: Any, dialect: Dialect, keywords: dict[str, Any] | None = None) -> Any:
+def _native(
+    schema: Any,
+    dialect: Dialect,
+    keywords: dict[str, Any] | None = None,
+    registry: jsonschema_rs.Registry | None = None,
+) -> Any:
     """Compile: offline, formats as annotations, patterns with a bound on backtracking."""
     options = jsonschema_rs.FancyRegexOptions(
         backtrack_limit=_BACKTRACKS, size_limit=_PATTERN_BYTES, dfa_size_limit=_PATTERN_BYTES
@@ -62,13 +75,75 @@ def _native(schema: Any, dialect: Dialect, keywords: dict[str, Any] | None = Non
         validate_formats=False,
         pattern_options=options,
         keywords=keywords or {},
+        registry=registry,
     )
+
+
+def _no_retrieval(address: str) -> Any:
+    msg = f"{address} is never fetched"
+    raise ValueError(msg)
+
+
+class _Document:
+    """A plain schema in the form that it and its parts are compiled from."""
+
+    __slots__ = ("_registries", "counting", "dialect", "levels", "schema")
+
+    def __init__(self, schema: Any) -> None:
+        plain = copy_plain(schema)
+        if not isinstance(plain, dict | bool):
+            msg = f"a JSON Schema is an object or a boolean, not {describe_kind(plain)}"
+            raise SchemaError(msg)
+        self.dialect: Final = dialect_of(plain)
+        self.schema: Final = modern(plain, self.dialect)
+        self.levels: Final = levels_allowed(self.schema)
+        self.counting: Final = needs_guard(self.schema)
+        self._registries: Final[dict[bool, jsonschema_rs.Registry]] = {}
+
+    def compiled(self, pointer: str, visits: Visits | None) -> Any:
+        """Compile what a pointer leads to and what that refers to; the rest costs nothing.
+
+        Raises:
+            SchemaError: it is no valid JSON Schema, refers outside itself, or is too large.
+        """
+        keywords = {} if visits is None else {KEYWORD: counting_keyword(visits)}
+        try:
+            if pointer == "#":
+                return _native(self._written(counting=visits is not None), self.dialect, keywords)
+            registry = self._registry(counting=visits is not None)
+            return _native({"$ref": _ROOT + pointer}, self.dialect, keywords, registry)
+        except jsonschema_rs.ValidationError as error:
+            raise _refusal(self.schema, error) from None
+        except (ValueError, jsonschema_rs.ReferencingError) as error:
+            msg = f"cannot be compiled ({type(error).__name__})"
+            raise SchemaError(msg) from None
+
+    def _written(self, *, counting: bool) -> Any:
+        if not counting:
+            return self.schema
+        return guarded(self.schema, refs_stand_alone=self.dialect == "draft-07")
+
+    def _registry(self, *, counting: bool) -> jsonschema_rs.Registry:
+        if counting not in self._registries:
+            self._registries[counting] = jsonschema_rs.Registry(
+                [(_ROOT, self._written(counting=counting))],
+                draft=_DRAFTS[self.dialect],
+                retriever=_no_retrieval,
+            )
+        return self._registries[counting]
+
+    def explained(self, value: Any, part: Any) -> list[Violation]:
+        """Say why a value does not match a part."""
+        explainer = Explainer(
+            self.schema, _keyword_holds, refs_stand_alone=self.dialect == "draft-07"
+        )
+        return explainer.explain(value, part) or [_whole("a value that matches its schema")]
 
 
 class Validator:
     """One compiled schema. Safe to use from several threads."""
 
-    __slots__ = ("_dialect", "_judge", "_levels", "_schema", "_visits")
+    __slots__ = ("_document", "_judge", "_part", "_parts", "_visits")
 
     def __init__(self, schema: Any) -> None:
         """Compile a schema.
@@ -76,33 +151,43 @@ class Validator:
         Raises:
             SchemaError: it is no valid JSON Schema, refers outside itself, or is too large.
         """
-        plain = copy_plain(schema)
-        if not isinstance(plain, dict | bool):
-            msg = f"a JSON Schema is an object or a boolean, not {describe_kind(plain)}"
-            raise SchemaError(msg)
-        self._dialect: Final = dialect_of(plain)
-        self._schema: Final = modern(plain, self._dialect)
-        self._levels: Final = levels_allowed(self._schema)
-        self._visits: Final = Visits() if needs_guard(self._schema) else None
-        try:
-            self._judge: Final = self._compiled()
-        except jsonschema_rs.ValidationError as error:
-            raise _refusal(self._schema, error) from None
-        except (ValueError, jsonschema_rs.ReferencingError) as error:
-            msg = f"cannot be compiled ({type(error).__name__})"
-            raise SchemaError(msg) from None
+        document = _Document(schema)
+        self._take(document, "#", document.schema, counting=document.counting)
 
-    def _compiled(self) -> Any:
-        if self._visits is None:
-            return _native(self._schema, self._dialect)
-        schema = guarded(self._schema, refs_stand_alone=self._dialect == "draft-07")
-        return _native(schema, self._dialect, {KEYWORD: counting_keyword(self._visits)})
+    def _take(self, document: _Document, pointer: str, part: Any, *, counting: bool) -> None:
+        self._document = document
+        self._part = part
+        self._parts: dict[str, _Part | SchemaError] = {}
+        self._visits = Visits() if counting else None
+        self._judge = document.compiled(pointer, self._visits)
+
+    def part(self, pointer: str) -> Validator:
+        """Return the validator of a part of this schema alone, compiled at its first use.
+
+        Args:
+            pointer: Where the part stands, such as `#/anyOf/0`. What it refers to may stand
+                anywhere in the whole schema; what stands around it is not asked for. It comes
+                from the schema's author, never from an input: each is remembered.
+
+        Raises:
+            SchemaError: there is no such part, or it cannot be compiled.
+        """
+        found = self._parts.get(pointer)
+        if found is None:
+            try:
+                found = _Part(self._document, pointer)
+            except SchemaError as error:
+                found = error
+            self._parts[pointer] = found
+        if isinstance(found, SchemaError):
+            raise SchemaError(found.message)
+        return found
 
     def errors(self, value: Any) -> list[Violation]:
         """Return why a plain JSON value is invalid: nothing when it is valid, else 1 to 10."""
         if self._visits is not None:
-            if too_deep(value, self._levels):
-                return [_whole(f"at most {self._levels} levels of nesting")]
+            if too_deep(value, self._document.levels):
+                return [_whole(f"at most {self._document.levels} levels of nesting")]
             self._visits.left = MAX_VISITS
         try:
             valid = self._judge.is_valid(value)
@@ -112,7 +197,7 @@ class Validator:
             return self._errors_of_copy(value)
         if self._visits is not None and self._visits.left < 0:
             return [_whole("a value that can be checked in a bounded time")]
-        return [] if valid else self._explained(value)
+        return [] if valid else self._document.explained(value, self._part)
 
     def _errors_of_copy(self, value: Any) -> list[Violation]:
         try:
@@ -123,13 +208,21 @@ class Validator:
             self._visits.left = MAX_VISITS
         if self._judge.is_valid(plain):
             return []
-        return self._explained(plain)
+        return self._document.explained(plain, self._part)
 
-    def _explained(self, value: Any) -> list[Violation]:
-        explainer = Explainer(
-            self._schema, _keyword_holds, refs_stand_alone=self._dialect == "draft-07"
-        )
-        return explainer.explain(value) or [_whole("a value that matches its schema")]
+
+class _Part(Validator):
+    """A part of a schema that is compiled as a whole elsewhere."""
+
+    __slots__ = ()
+
+    def __init__(self, document: _Document, pointer: str) -> None:
+        target = resolve(document.schema, pointer)
+        if target is None or not isinstance(target.schema, dict | bool):
+            msg = f"{clipped(repr(pointer))} leads to no part of the schema"
+            raise SchemaError(msg)
+        counting = document.counting or outweighs(document.schema, target.schema)
+        self._take(document, pointer, target.schema, counting=counting)
 
 
 def _whole(expected: str) -> Violation:

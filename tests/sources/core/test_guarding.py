@@ -232,3 +232,81 @@ def test_a_guard_that_does_not_read_is_replaced_when_a_command_is_over():
     assert guard.pid not in (None, first)
     assert not alive(first)
     guard._close()
+
+
+@pytest.fixture
+def guard():
+    guard = Guard()
+    yield guard
+    guard._drop()  # also one that a failed test has stopped
+
+
+def stopped_with_a_full_pipe(guard):
+    os.kill(guard.pid, signal.SIGSTOP)
+    while guard._told(b"x 0\nx -\n"):
+        pass
+    return guard.pid
+
+
+@contextmanager
+def groups(count):
+    """Process groups that stand for those of commands, or for what has their numbers later."""
+    started = [subprocess.Popen(["sleep", "60"], start_new_session=True) for _ in range(count)]
+    try:
+        yield started
+    finally:
+        for each in started:
+            each.kill()
+            each.wait()
+
+
+def ended(guard):
+    """Let the guard end what it watches, as it does when this process is killed."""
+    process = guard._process
+    if process is not None:
+        os.kill(process.pid, signal.SIGCONT)
+        process.stdin.close()
+        process.wait(10)
+
+
+def test_a_guard_that_cannot_be_told_of_an_end_is_replaced(guard):
+    """Else it would end the group of a command that is over, which may be another's by then."""
+    with groups(2) as (over, left):
+        guard.watch("over", over.pid)
+        guard.watch("left", left.pid)
+        first = stopped_with_a_full_pipe(guard)
+        guard.forget("over")
+        assert not alive(first)
+        assert guard.pid not in {first, None}
+        ended(guard)
+        assert left.wait(10) == -signal.SIGTERM
+        assert over.poll() is None
+
+
+def test_a_guard_that_cannot_be_told_of_the_last_end_goes(guard):
+    """No command is left that needs one; the next has a new one."""
+    with groups(2) as (over, later):
+        guard.watch("over", over.pid)
+        first = stopped_with_a_full_pipe(guard)
+        guard.forget("over")
+        assert not alive(first)
+        assert guard.pid is None
+        guard.watch("later", later.pid)
+        ended(guard)
+        assert later.wait(10) == -signal.SIGTERM
+        assert over.poll() is None
+
+
+def test_commands_that_lost_their_guard_get_another_as_soon_as_there_is_one(guard, monkeypatch):
+    with groups(3) as (one, two, left):
+        for name, group in (("one", one), ("two", two), ("left", left)):
+            guard.watch(name, group.pid)
+        stopped_with_a_full_pipe(guard)
+        with monkeypatch.context() as without:
+            without.setattr(guarding.sys, "executable", "")
+            guard.forget("one")
+            assert guard.pid is None
+        guard.forget("two")
+        ended(guard)
+        assert left.wait(10) == -signal.SIGTERM
+        assert (one.poll(), two.poll()) == (None, None)

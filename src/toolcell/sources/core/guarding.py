@@ -58,16 +58,21 @@ class Guard:
                 self._renew()
 
     def forget(self, session_id: str) -> None:
-        """A command is over."""
+        """A command is over.
+
+        A guard that cannot be told so would end it later, when another may have its process group.
+        So it goes, and another one is told of the commands that are left. Where none can be had
+        these stay without one until the next command starts or ends.
+        """
         with self._lock:
-            if self._watched.pop(session_id, None) is None or self._process is None:
+            if self._watched.pop(session_id, None) is None or self._closed:
                 return
-            if not self._told(line_of(session_id, None)):
-                # It must not end a process group that is another's by then.
-                self._drop()
-                if self._watched:
-                    with suppress(OSError):  # tried again with the next command
-                        self._renew()
+            if self._told(line_of(session_id, None)):
+                return
+            self._drop()
+            if self._watched:
+                with suppress(OSError):
+                    self._renew()
 
     async def life(self) -> None:
         """Be there until cancelled; then go when no command is left."""
