@@ -1,6 +1,5 @@
 """The branch of an output schema that the input selects: the caller's and the executed one."""
 
-import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,6 +8,7 @@ import pytest
 from tests.calls.kit import Counted, core, gate, invocation, mcp
 from toolcell.errors import CallError
 from toolcell.protocol.hooks import BeforeToolCall, Hooks, Proceed
+from toolcell.schema import validation
 from toolcell.schema.discriminator import KEYWORD, MAX_WORK, discriminator_of
 
 pytestmark = pytest.mark.anyio
@@ -241,24 +241,27 @@ async def test_the_whole_schema_holds_beside_the_branch() -> None:
     assert "With the caller's" not in error.message
 
 
-async def test_many_branches_cost_no_more_than_one() -> None:
-    """BEHAVIOURS 292: neither for a declaration, which needs no validator, nor for a call."""
-    properties = {f"p{n}": {"type": "string", "pattern": "^a{1,9}$"} for n in range(600)}
+async def test_only_the_branches_that_inputs_select_are_compiled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """BEHAVIOURS 292: a declaration needs no validator, and a call no more than its own."""
+    compiled: list[Any] = []
+    native = validation._native
 
-    async def seconds(count: int) -> tuple[float, float]:
-        made, _ = gate()
-        schema = unlike(count, properties=properties)
-        tool = core("many", Counted({"v0": 1}), parameters=OPEN, output_schema=schema)
-        began = time.perf_counter()
-        assert len(discriminator_of(schema, OPEN).mapping) == count  # type: ignore[union-attr]
-        declared = time.perf_counter() - began
-        await made.call(invocation(tool, {"mode": "v0"}))
-        return declared, time.perf_counter() - began
+    def watched(schema: Any, *given: Any) -> Any:
+        compiled.append(schema)
+        return native(schema, *given)
 
-    one = [min(times) for times in zip(*[await seconds(1) for _ in range(3)], strict=True)]
-    many = [min(times) for times in zip(*[await seconds(64) for _ in range(3)], strict=True)]
-    assert many[0] < 8 * one[0]
-    assert many[1] < 8 * one[1]
+    monkeypatch.setattr(validation, "_native", watched)
+    schema = unlike(64)
+    assert len(discriminator_of(schema, OPEN).mapping) == 64  # type: ignore[union-attr]
+    assert compiled == []
+    made, _ = gate()
+    tool = core("many", Counted({"v0": 1, "v1": 1}), parameters=OPEN, output_schema=schema)
+    for mode, more in (("v0", 3), ("v0", 0), ("v1", 1)):  # first the input, the whole, the branch
+        before = len(compiled)
+        await made.call(invocation(tool, {"mode": mode}))
+        assert len(compiled) - before == more
 
 
 async def test_a_large_schema_has_few_branches() -> None:

@@ -21,6 +21,7 @@ from toolcell.codemode.runtime import CodeModeRuntime, RuntimePorts
 from toolcell.config.code_mode import CodeModeOptions
 from toolcell.errors import CallError
 from toolcell.execution.contract import Executor
+from toolcell.execution.node.executor import NodeExecutor
 from toolcell.execution.quickjs.executor import QuickJSExecutor, QuickJSOptions
 from toolcell.protocol.events import Event
 from toolcell.protocol.hooks import Hooks
@@ -280,6 +281,23 @@ async def bench(
         yield Bench(executor, store, spawner, Fixture(), Events(), clock)
         await store.aclose()
         group.cancel_scope.cancel()
+
+
+EXECUTORS: dict[str, Callable[[], Executor]] = {
+    "quickjs": lambda: QuickJSExecutor(QuickJSOptions(threads=2)),
+    "node": NodeExecutor,
+}
+
+
+@asynccontextmanager
+async def bench_on(name: str) -> AsyncIterator[Bench]:
+    """A host on the executor of this name."""
+    executor = EXECUTORS[name]()
+    try:
+        async with bench(executor) as made:
+            yield made
+    finally:
+        await executor.aclose()
 
 
 @asynccontextmanager

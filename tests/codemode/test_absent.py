@@ -2,25 +2,16 @@
 
 import pytest
 
-from tests.codemode.support import bench, mcp_tool, remote_echo, run
+from tests.codemode.support import EXECUTORS, bench_on, mcp_tool, quickjs, remote_echo, run
 from toolcell.codemode.absent_names import ABSENT
-from toolcell.execution.node.executor import NodeExecutor
-from toolcell.execution.quickjs.executor import QuickJSExecutor, QuickJSOptions
 
 pytestmark = pytest.mark.anyio
 
-MAKERS = {
-    "quickjs": lambda: QuickJSExecutor(QuickJSOptions(threads=2)),
-    "node": NodeExecutor,
-}
 
-
-@pytest.fixture(params=MAKERS)
+@pytest.fixture(params=EXECUTORS)
 async def host(request):
-    executor = MAKERS[request.param]()
-    async with bench(executor) as made:
+    async with bench_on(request.param) as made:
         yield made
-    await executor.aclose()
 
 
 async def hinted(runtime, code):
@@ -202,8 +193,6 @@ async def test_a_cell_that_fails_after_its_run_ended_still_fails_cleanly(host):
 
 
 async def test_an_exception_of_the_engine_that_is_no_error_is_shown():
-    executor = QuickJSExecutor(QuickJSOptions(threads=2))
-    async with bench(executor) as host:
+    async with quickjs() as host:
         outcome = await run(runtime_of(host, "catalog"), "return atob('!')")
         assert outcome.error.startswith("Uncaught InvalidCharacterError: ")
-    await executor.aclose()

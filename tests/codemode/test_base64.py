@@ -4,24 +4,15 @@ import base64
 
 import pytest
 
-from tests.codemode.support import bench, run, value_of
-from toolcell.execution.node.executor import NodeExecutor
-from toolcell.execution.quickjs.executor import QuickJSExecutor, QuickJSOptions
+from tests.codemode.support import EXECUTORS, bench_on, run, value_of
 
 pytestmark = pytest.mark.anyio
 
-MAKERS = {
-    "quickjs": lambda: QuickJSExecutor(QuickJSOptions(threads=2)),
-    "node": NodeExecutor,
-}
 
-
-@pytest.fixture(params=MAKERS)
+@pytest.fixture(params=EXECUTORS)
 async def runtime(request):
-    executor = MAKERS[request.param]()
-    async with bench(executor) as made:
+    async with bench_on(request.param) as made:
         yield made.runtime(executor=request.param)
-    await executor.aclose()
 
 
 async def test_base64_is_written_and_read(runtime):

@@ -5,7 +5,7 @@ import sys
 import anyio
 import pytest
 
-from tests.codemode.support import quickjs, run, value_of
+from tests.codemode.support import EXECUTORS, bench_on, quickjs, run, value_of
 from toolcell.base.jsontext import dumps, utf8_length
 from toolcell.protocol.events import CallEnded, CallStarted, CellEnded, CellStarted
 
@@ -480,3 +480,15 @@ async def test_a_loop_of_empty_timers_is_no_busy_loop_without_end():
         outcome = await run(runtime, "while (true) await new Promise(r => setTimeout(r, 0))")
         assert outcome.status == "waiting"
         await runtime.abort()
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+@pytest.mark.parametrize(
+    ("code", "place"),
+    [("return (1", "1:10"), ("if (1) { return 2", "1:18"), ("let a = 1;\nreturn {a", "2:10")],
+)
+async def test_a_program_that_ends_too_early_is_told_where(executor, code, place):
+    """Rule 3.2: what the engine met there is the host's own text, which nobody else has seen."""
+    async with bench_on(executor) as host:
+        outcome = await failure(host.runtime(executor=executor), code)
+        assert f"user.js:{place}: the program ends too early" in outcome.error

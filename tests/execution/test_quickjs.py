@@ -538,3 +538,30 @@ async def test_memory_that_was_let_go_of_serves_blocks_of_any_size() -> None:
         assert ran.value == [9 << 20] * 3
     finally:
         await executor.aclose()
+
+
+async def test_a_guest_that_broke_its_own_heap_is_parked_as_it_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """rule 9.3: tidying walks a list that the guest may have written; the host does not follow."""
+    call, asked = fence.Instance.call, []
+
+    def trapping(guest: fence.Instance, name: str, *arguments: int) -> int:
+        if name == "cm_rest":
+            asked.append(name)
+            raise fence.GuestTrapError("interrupted", "interrupted")
+        return call(guest, name, *arguments)
+
+    monkeypatch.setattr(fence.Instance, "call", trapping)
+    code = "let s = 'x'.repeat(8 << 20); s = s.length; const n = await call('a'); return [s, n]"
+    executor = QuickJSExecutor()
+    try:
+        step = await executor.start(program(code), Limits(), 5)
+        assert isinstance(step, Suspended)
+        assert isinstance(await step.continuation.park(), int)
+        assert asked == ["cm_rest"]
+        end = await step.continuation.resume([Answer(step.requests[0].id, "1")], 5)
+        assert isinstance(end, Finished)
+        assert json.loads(end.value) == [8 << 20, 1]
+    finally:
+        await executor.aclose()

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
-from functools import partial
 from typing import Final, Generic, TypeVar
 
 import anyio
+import anyio.to_thread
 
 from toolcell.catalog.snapshot import CatalogSnapshot
 from toolcell.surface.plan import SurfacePlan, plan_direct
-from toolcell.tools.threads import run_sync
 from toolcell.tools.tool import SourcedTool
 
 MAX_SETS: Final = 32
@@ -74,7 +73,9 @@ class CatalogShelf:
                 continue
             over = self._building[key] = anyio.Event()
             try:
-                self._snapshots.keep(tools, await run_sync(partial(_with_hints, tools)))
+                # Not in the pool of the tools: one that hangs there must not hold up new runs.
+                made = await anyio.to_thread.run_sync(_with_hints, tools)
+                self._snapshots.keep(tools, made)
             finally:
                 del self._building[key]
                 over.set()

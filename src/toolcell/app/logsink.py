@@ -34,7 +34,11 @@ class LogSink:
     def emit(self, event: Event) -> None:
         """Log a diagnostic; other events are the record's."""
         if isinstance(event, Diagnostic) and not self._known(event):
-            _log.log(_LEVELS[event.level], "%s: %s", event.subject, event.message)
+            self.tell(event)
+
+    def tell(self, event: Diagnostic) -> None:
+        """Write one down."""
+        _log.log(_LEVELS[event.level], "%s: %s", event.subject, event.message)
 
     def _known(self, event: Diagnostic) -> bool:
         if event.subject != CATALOG:

@@ -77,8 +77,7 @@ class Masking:
             return event
         match event:
             case MessageAdded():
-                message = self._message(event.message)
-                return event if message is event.message else replace(event, message=message)
+                return replace(event, message=self._message(event.message))
             case ContentKept():
                 text = self._content(event)
                 return event if text == event.text else replace(event, text=text)

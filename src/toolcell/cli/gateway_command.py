@@ -12,13 +12,14 @@ import anyio
 
 from toolcell.cli.console import DONE, print_json, print_text
 from toolcell.cli.models import named_models
+from toolcell.cli.operatorlog import OperatorLog
 from toolcell.cli.options import SHARED, Shared
 from toolcell.config.edit import write_atomically
 from toolcell.config.load import config_path, read_text
 from toolcell.config.migrate import migrate
 from toolcell.config.tree import Config
 from toolcell.errors import ToolcellError
-from toolcell.protocol.events import ApprovalRequested, Diagnostic, Event
+from toolcell.protocol.events import ApprovalRequested, Event
 
 NEEDED = ("starlette", "uvicorn")
 
@@ -70,20 +71,19 @@ def migrated(shared: Shared) -> tuple[str, ...]:
     return found.changes
 
 
-class DiagnosticsSink:
-    """Writes diagnostics and questions to stderr; secrets are masked before they come here."""
+class GatewayLog(OperatorLog):
+    """Writes questions as well; secrets are masked before they come here."""
+
+    diagnostics_only = False
 
     def emit(self, event: Event) -> None:
         """Write a warning or an error, or how to answer a call that waits for a person."""
-        match event:
-            case Diagnostic(level="warning" | "error"):
-                _say(f"{event.level}: {event.subject}: {event.message}")
-            case ApprovalRequested():
-                what = f"{event.tool_id} of agent {event.scope.agent_id} waits for a person"
-                how = f"toolcell approvals approve {event.approval_id}"
-                _say(f"{what} ({event.reason}): {how}, or deny")
-            case _:
-                pass
+        if isinstance(event, ApprovalRequested):
+            what = f"{event.tool_id} of agent {event.scope.agent_id} waits for a person"
+            how = f"toolcell approvals approve {event.approval_id}"
+            _say(f"{what} ({event.reason}): {how}, or deny")
+        else:
+            super().emit(event)
 
 
 async def _serve(config: Config, host: str | None, port: int | None, as_json: bool) -> None:
@@ -96,7 +96,7 @@ async def _serve(config: Config, host: str | None, port: int | None, as_json: bo
     from toolcell.gateway.token import token_path  # noqa: PLC0415 - an optional extra
 
     config = with_gateway(config, host=host, port=port)
-    parts = ServiceParts(sinks=(DiagnosticsSink(),), on_progress=_say)
+    parts = ServiceParts(log=GatewayLog(), on_progress=_say)
     with told_to_stop() as told:
         async with opened_service(config, parts) as service, serving(service) as url:
             kept = str(token_path()) if config.gateway.token is None else None

@@ -16,13 +16,13 @@ from toolcell.app.settings import endpoints_of, mcp_servers_of, secret_values_of
 from toolcell.calls.redaction import Redactor
 from toolcell.cli.console import DONE, Progress, print_error, print_text, printable
 from toolcell.cli.opening import Opening, opened
+from toolcell.cli.operatorlog import OperatorLog
 from toolcell.cli.options import SHARED, Shared
 from toolcell.config.env import expand
 from toolcell.config.overlay import with_code_mode, with_tool_search
 from toolcell.config.resolve import code_mode_options
 from toolcell.config.tree import Config
 from toolcell.errors import ConfigError
-from toolcell.protocol.events import Diagnostic, Event
 from toolcell.protocol.scope import DEFAULT_AGENT
 from toolcell.sources.mcp.options import McpOptions, tokens_folder
 from toolcell.sources.mcp.settings import McpServerSettings
@@ -125,13 +125,12 @@ async def _serve(
     approver = ClientApprover(redactor, seconds=seconds, asks=asks)
     opening = Opening(
         record=True,
-        sinks=(progress, OperatorLog()),
+        sinks=(progress,),
+        log=OperatorLog(),
         mcp=McpOptions(patience=PATIENCE_SECONDS),
         approver=approver,
     )
     async with opened(config, opening, Progress()) as open_:
-        for missing in open_.runtime.unavailable():
-            print_error(f"{printable(missing.owner)}: {printable(missing.reason)}")
         if isinstance(door, HttpDoor):
             print_error(f"serving MCP at {printable(door.address)}")
         await serve_mcp(open_.runtime, progress, approver, door)
@@ -185,12 +184,3 @@ def _server(name: str, shared: Shared) -> McpServerSettings:
 def _show(url: str) -> None:
     sys.stderr.write(f"toolcell: open this address in a browser to sign in:\n{printable(url)}\n")
     sys.stderr.flush()
-
-
-class OperatorLog:
-    """Writes what an operator should know to stderr, where MCP clients look for a server's log."""
-
-    def emit(self, event: Event) -> None:
-        """Take an event; never raises."""
-        if isinstance(event, Diagnostic) and event.level != "info":
-            print_error(f"{event.level}: {printable(event.subject)}: {printable(event.message)}")

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from toolcell.app.conversation import with_children
 from toolcell.app.host import Host
+from toolcell.app.logsink import LogSink
 from toolcell.app.runtime import Parts, Runtime
 from toolcell.app.settings import sessions_path_of, workspace_of
 from toolcell.cli.approving import TerminalApprover, somebody_there
@@ -40,6 +41,7 @@ class Opening:
         warn: Whether to name on stderr what is not available.
         mcp: What all MCP servers share.
         approver: Who is asked instead of a person at the terminal.
+        log: Where diagnostics go.
     """
 
     agent: str = DEFAULT_AGENT
@@ -50,6 +52,7 @@ class Opening:
     warn: bool = True
     mcp: McpOptions | None = None
     approver: Approver | None = None
+    log: Sink = field(default_factory=LogSink)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +86,8 @@ async def opened(config: Config, opening: Opening, progress: Progress) -> AsyncI
             sinks=(sessions, watching, *opening.sinks),
             on_progress=progress.say,
         )
-        runtime = Runtime(config, parts, Host(approver=opening.approver or _approver(progress)))
+        approver = opening.approver or _approver(progress)
+        runtime = Runtime(config, parts, Host(approver=approver, sink=opening.log))
         stack.push_async_callback(runtime.aclose)
         with_children(runtime)
         await runtime.start()

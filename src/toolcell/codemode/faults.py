@@ -45,6 +45,7 @@ _OF_KIND: Final[Mapping[FaultKind, tuple[str, CellErrorCode, Phase]]] = {
 # QuickJS does not say which call it was, and its column may be that of an argument; so the line is
 # shown, because models repair what they see.
 _UNNAMED: Final = "not a function"
+TOO_SHORT: Final = "the program ends too early: a bracket, a brace or a quote is not closed"
 _AROUND_CHARS: Final = 60
 # What a nested call's own code says about its arguments makes the cell's failure one of input.
 _INPUT_CODES: Final = frozenset({"input_contract", "invalid_input"})
@@ -117,10 +118,17 @@ def _text(error: GuestError, program: Program) -> str:
 
 
 def _syntax(error: GuestError, program: Program, bounds: Bounds) -> str:
+    lines = program.source.split("\n")
+    line, column, message = error.line, error.column or 1, error.message
+    if line is None:
+        line = 1
+    elif line > len(lines):
+        # What was met is our own text behind the program, which nobody else has seen.
+        line, column, message = len(lines), len(lines[-1]) + 1, TOO_SHORT
     return syntax_error(
         program.source,
-        error.message,
-        place=f"{program.filename}:{error.line or 1}:{error.column or 1}",
+        message,
+        place=f"{program.filename}:{line}:{column}",
         takes_typescript=bounds.takes_typescript,
     )
 

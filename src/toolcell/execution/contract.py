@@ -159,7 +159,8 @@ class GuestError:
         message: Its message.
         stack: Frames with lines and columns of the user's own source, or empty.
         request_id: The request whose refusal this is, when it is one, unchanged and uncaught.
-        line: 1-based line in the user's source where known.
+        line: 1-based line in the user's source where known; of a program that ends too early one
+            behind its last.
         column: 1-based column where known.
     """
 

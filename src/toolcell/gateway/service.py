@@ -16,6 +16,7 @@ import anyio
 
 from toolcell.app.conversation import with_children
 from toolcell.app.host import Host
+from toolcell.app.logsink import LogSink
 from toolcell.app.runtime import Parts, Runtime
 from toolcell.app.settings import (
     endpoints_of,
@@ -68,6 +69,7 @@ class ServiceParts:
         plugins: Plugins of the caller's own.
         core: Whether the core tools are there.
         sinks: Who else gets events.
+        log: Where diagnostics go; it may take other events, too.
         hooks: Hooks of the caller's own.
         clock: Tells the time.
         on_progress: Told of work that takes seconds.
@@ -77,6 +79,7 @@ class ServiceParts:
     plugins: Sequence[ToolPlugin] = ()
     core: bool = True
     sinks: Sequence[Sink] = ()
+    log: Sink = field(default_factory=LogSink)
     hooks: Hooks | None = field(default_factory=Hooks)
     clock: Clock = SYSTEM_CLOCK
     on_progress: Callable[[str], None] = _quiet
@@ -177,7 +180,7 @@ async def opened_service(config: Config, parts: ServiceParts) -> AsyncIterator[S
                 on_progress=parts.on_progress,
                 secrets=frozenset({token}),
             ),
-            Host(hooks=parts.hooks, approver=approvals, clock=clock),
+            Host(hooks=parts.hooks, approver=approvals, clock=clock, sink=parts.log),
         )
         stack.push_async_callback(_shielded, runtime)
         await runtime.start()

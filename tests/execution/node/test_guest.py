@@ -85,7 +85,7 @@ async def test_a_stack_shows_the_users_file_only(executor: NodeExecutor) -> None
     parsed = (await run(executor, "  const b = ;")).fault
     assert (parsed.error.line, parsed.error.column) == (1, 13)
     late = (await run(executor, "const a = 1;\n\nif (a) {")).fault
-    assert (late.kind, late.error.line) == ("syntax", 3)
+    assert (late.kind, late.error.line) == ("syntax", 4)  # behind the program
 
 
 async def test_output_before_a_hard_end_is_kept_whole(executor: NodeExecutor) -> None:

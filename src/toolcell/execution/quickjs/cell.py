@@ -9,6 +9,7 @@ from __future__ import annotations
 import secrets
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from types import TracebackType
 from typing import Protocol
 
@@ -46,6 +47,7 @@ _SLACK = 2 << 20
 _MOST_MEMORY = 4 << 30
 # Below this the memory that a cell let go of is not worth clearing before it is parked.
 _TIDY_FROM = 1 << 20
+_TIDY_SECONDS = 1.0
 
 
 class CellCancelledError(Exception):
@@ -181,16 +183,25 @@ class Cell:
         if watch is not None:
             watch.cancel()
 
-    def pages(self, most: int | None = None) -> Pages:
+    def pages(self, dog: Watchdog, most: int | None = None) -> Pages:
         """Return the live guest's memory as a difference from the image; see `difference`."""
         instance = self._require()
         if instance.size - self.image.size > _TIDY_FROM:
-            # A large value that was let go of leaves its bytes behind; they are no state.
-            instance.arm()
-            instance.call("cm_rest")
+            self._tidy(instance, dog)
         return difference(instance.read, instance.size, self.image.blocks, most)
 
-    def park(self) -> int:
+    def _tidy(self, instance: Instance, dog: Watchdog) -> None:
+        """Clear what was let go of: a large value leaves its bytes behind, and they are no state.
+
+        It walks a list in memory that the guest could write; so it is watched like a step, and the
+        state is taken as it is where that does not end well.
+        """
+        with dog.watch(instance, self.image.control, _TIDY_SECONDS):
+            instance.arm()
+            with suppress(GuestTrapError):
+                instance.call("cm_rest")
+
+    def park(self, dog: Watchdog) -> int:
         """Replace the live guest by its compressed state and return the bytes that takes.
 
         Raises:
@@ -198,7 +209,7 @@ class Cell:
         """
         if self._parked is None:
             limit = self.limits.snapshot_bytes
-            self._parked = freeze(self.pages(limit), self.image.digest, limit)
+            self._parked = freeze(self.pages(dog, limit), self.image.digest, limit)
             self._drop_instance()
         return len(self._parked)
 
@@ -213,9 +224,9 @@ class Cell:
             self._revive(host, pages)
             self._parked = None
 
-    def move(self, host: Host) -> None:
+    def move(self, host: Host, dog: Watchdog) -> None:
         """Give up the live guest for one with the same memory on another worker."""
-        pages = self.pages()
+        pages = self.pages(dog)
         self._drop_instance()
         self._revive(host, pages)
 

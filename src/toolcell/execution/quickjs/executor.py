@@ -195,7 +195,7 @@ class QuickJSExecutor:
                     cell.restore(worker)
                     self._count("restored")
                 elif worker is not continuation.worker:
-                    cell.move(worker)
+                    cell.move(worker, self._dog)
                     self._count("migrated")
                 return worker, cell.settle(settled, seconds, self._dog)
 
@@ -222,7 +222,7 @@ class QuickJSExecutor:
 
         def work(_: Worker) -> int:
             with cell:
-                return cell.park()
+                return cell.park(self._dog)
 
         try:
             size = await self._do(work, urgent=True)

@@ -123,7 +123,7 @@ function whereItBroke(error, source) {
   const caret = Math.max(carets.indexOf("^"), 0);
   const lines = source.split("\n", line + 1).length;
   const column = line > lines ? 1 : caret + 1 - (line === 1 ? PREFIX.length : 0);
-  return `${error.name}\n${Math.min(line, lines)}\n${Math.max(column, 1)}\n${error.message}`;
+  return `${error.name}\n${line}\n${Math.max(column, 1)}\n${error.message}`;
 }
 function evaluateBody() {
   const run = body.runInContext(context);
