@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import os
 import subprocess
 import sys
 import textwrap
@@ -368,6 +369,61 @@ def test_guest_addresses_are_checked() -> None:
     guest.close()
     with pytest.raises(ValueError, match="closed"):  # its memory is somebody else's by now
         guest.read(0, 4)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="anonymous files are Linux's")
+async def test_no_memory_is_sealed() -> None:
+    """rule 9.3: sealing fails while the kernel moves a page, and on some hosts always."""
+    executor = QuickJSExecutor()
+    try:
+        assert (await run(executor, "return 1")).value == 1
+        names = _open_files()
+    finally:
+        await executor.aclose()
+    assert any(fence.MEMORY_FILE in name for name in names), names
+    assert not any("wasm-memory-image" in name for name in names), names
+
+
+def _open_files() -> set[str]:
+    return {os.path.realpath(handle) for handle in Path("/proc/self/fd").iterdir()}
+
+
+async def test_without_anonymous_files_modules_are_loaded_from_bytes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """rule 9.3."""
+
+    def refused(*_: object) -> int:
+        raise PermissionError
+
+    monkeypatch.setattr("os.memfd_create", refused, raising=False)
+    executor = QuickJSExecutor()
+    try:
+        ended = await run(executor, "return await call('echo', 'é')", park=True)
+    finally:
+        await executor.aclose()
+    assert ended.value == "é"
+
+
+async def test_a_guest_that_cannot_be_made_is_a_clear_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """rule 1.6: for a catalog's image as for its programs, and the next program tries again."""
+    executor = QuickJSExecutor()
+    try:
+        for broken in ("load_data", "instantiate"):
+            with monkeypatch.context() as patch:
+                patch.setattr(fence.Engine, broken, _no_memory)
+                with pytest.raises(RuntimeUnavailableError, match="start a program: no memory"):
+                    await executor.start(program("return 1"), Limits(), 5)
+            assert (await run(executor, f"return {broken!r}")).value == broken
+    finally:
+        await executor.aclose()
+
+
+def _no_memory(*_: object) -> None:
+    msg = "no memory"
+    raise fence.EngineLoadError(msg)
 
 
 async def test_the_public_face_of_wasmtime_does_the_same(monkeypatch: pytest.MonkeyPatch) -> None:

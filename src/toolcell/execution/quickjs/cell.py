@@ -57,8 +57,8 @@ class CellCancelledError(Exception):
 class Host(Protocol):
     """What a worker lends to a cell: guests on its own engine."""
 
-    def instantiate(self, image: Image, memory_cap: int) -> Instance:
-        """Make a fresh guest from an image."""
+    def instantiate(self, image: Image, memory_cap: int, size: int = 0) -> Instance:
+        """Make a fresh guest from an image, its memory grown to `size` bytes."""
         ...
 
 
@@ -245,8 +245,7 @@ class Cell:
         self._parked = None
 
     def _revive(self, host: Host, pages: Pages) -> None:
-        instance = host.instantiate(self.image, self._memory_cap())
-        instance.grow_to(pages.size)
+        instance = host.instantiate(self.image, self._memory_cap(), pages.size)
         for offset, contents in runs(pages):
             instance.write(offset, contents)
         self._instance = instance

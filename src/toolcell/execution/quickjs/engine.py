@@ -12,6 +12,8 @@ is checked against the memory as it is at that moment.
 from __future__ import annotations
 
 import ctypes
+import os
+import sys
 from collections.abc import Callable
 from functools import cache
 from importlib.metadata import version
@@ -28,6 +30,9 @@ CLOCK = ("wasi_snapshot_preview1", "clock_time_get")
 # What native/glue.c exports for the host.
 _PARTS = ("begin", "boot", "control", "init", "message", "rest", "script", "step", "take")
 _EXPORTS: Final = frozenset(f"cm_{part}" for part in _PARTS)
+
+# What a process's list of open files calls the first memory of guests.
+MEMORY_FILE: Final = "toolcell-guest-memory"
 
 TrapKind = Literal["interrupted", "stack", "other"]
 
@@ -280,20 +285,53 @@ class Engine:
             raise EngineLoadError(msg)
 
     def load_data(self, compiled: bytes) -> Any:
-        """Load a compiled data module."""
-        return wasmtime.Module.deserialize(self.raw, compiled)
+        """Load a compiled data module.
 
-    def instantiate(self, data: Any, memory_cap: int) -> Instance:
-        """Make a guest from a data module; its memory may grow to `memory_cap` bytes.
+        Raises:
+            EngineLoadError: it was not made by this version of wasmtime.
+        """
+        try:
+            return _from_memory_file(self.raw, compiled) or wasmtime.Module.deserialize(
+                self.raw, compiled
+            )
+        except wasmtime.WasmtimeError as error:
+            raise EngineLoadError(str(error)) from error
+
+    def instantiate(self, data: Any, memory_cap: int, size: int = 0) -> Instance:
+        """Make a guest from a data module: `size` bytes or more, at most `memory_cap`.
 
         Raises:
             EngineLoadError: it cannot be made.
         """
-        return Instance(self, data, memory_cap)
+        instance = Instance(self, data, memory_cap)
+        try:
+            instance.grow_to(size)
+        except EngineLoadError:
+            instance.close()
+            raise
+        return instance
 
     def interrupt(self) -> None:
         """Trap whatever runs on this engine. Callable from any thread."""
         self.raw.increment_epoch()
+
+
+def _from_memory_file(raw: Any, compiled: bytes) -> Any:
+    """Load a module from an anonymous file, or return None where that cannot be done.
+
+    Guests then map their first memory from that file. Of a module that was loaded from bytes,
+    wasmtime copies the memory to a file of its own and seals it, which the kernel refuses at times
+    ("cannot add seals to the memfd", while a page is being moved) and on some hosts always.
+    """
+    if sys.platform != "linux":
+        return None
+    try:
+        with os.fdopen(os.memfd_create(MEMORY_FILE, os.MFD_CLOEXEC), "wb") as file:
+            file.write(compiled)
+            file.flush()
+            return wasmtime.Module.deserialize_file(raw, f"/proc/self/fd/{file.fileno()}")
+    except (OSError, wasmtime.WasmtimeError):
+        return None
 
 
 def _config() -> Any:

@@ -120,6 +120,7 @@ def make_image(engine: Engine, code: EngineCode, source: GuestImage) -> Image:
 
     Raises:
         RuntimeUnavailableError: the prelude does not evaluate; the text names the script.
+        EngineLoadError: no guest can be made.
     """
     instance = engine.instantiate(engine.load_data(code.base), _MAKING_CAP)
     try:

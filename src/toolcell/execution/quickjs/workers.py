@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from queue import SimpleQueue
 from typing import Any, Protocol
 from weakref import WeakKeyDictionary
@@ -37,6 +38,15 @@ class Job(Protocol):
     def refuse(self, error: RuntimeUnavailableError) -> None:
         """It will not be done."""
         ...
+
+
+@contextmanager
+def _no_start_without_guest() -> Iterator[None]:
+    try:
+        yield
+    except EngineLoadError as error:
+        msg = f"executor 'quickjs' cannot start a program: {error}"
+        raise RuntimeUnavailableError(msg) from error
 
 
 class Library:
@@ -67,14 +77,15 @@ class Library:
         """Return the image of a catalog, the most recent ones kept.
 
         Raises:
-            RuntimeUnavailableError: its prelude does not evaluate.
+            RuntimeUnavailableError: its prelude does not evaluate, or no guest can be made.
         """
         code = self.code()
         engine = worker.engine()
         with self._lock:
             image = self._images.get(source.key)
             if image is None:
-                image = make_image(engine, code, source)
+                with _no_start_without_guest():
+                    image = make_image(engine, code, source)
                 self.images_built += 1
                 self._images[source.key] = image
                 while len(self._images) > self._kept:
@@ -123,21 +134,18 @@ class Worker:
                 raise RuntimeUnavailableError(msg) from error
         return self._engine
 
-    def instantiate(self, image: Image, memory_cap: int) -> Instance:
-        """Make a fresh guest of an image on this worker's engine.
+    def instantiate(self, image: Image, memory_cap: int, size: int = 0) -> Instance:
+        """Make a fresh guest of an image on this worker's engine, grown to `size` bytes.
 
         Raises:
             RuntimeUnavailableError: it cannot be made.
         """
         engine = self.engine()
-        try:
+        with _no_start_without_guest():
             data = self._data.get(image)
             if data is None:
                 data = self._data[image] = engine.load_data(image.compiled)
-            return engine.instantiate(data, memory_cap)
-        except EngineLoadError as error:
-            msg = f"executor 'quickjs' cannot start a program: {error}"
-            raise RuntimeUnavailableError(msg) from error
+            return engine.instantiate(data, memory_cap, size)
 
     def _loop(self) -> None:
         job = self.inbox.get()
