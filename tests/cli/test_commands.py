@@ -333,6 +333,11 @@ def test_tools_are_listed_searched_and_described(toolcell, listing):
     assert (code, hits[0]["id"]) == (0, "mcp:github:create_issue")
     assert hits[0]["input"] == "unknown"
     assert hits[0]["why"]
+    assert not hits[0]["exact"]
+    code, out, _ = toolcell("tools", "search", "slow", "--catalog", listing, "--json")
+    assert json.loads(out)[0]["exact"]
+    code, out, _ = toolcell("tools", "search", "slow", "--catalog", listing)
+    assert "exact" in out.splitlines()[1]
     code, out, _ = toolcell("tools", "describe", "slow", "--catalog", listing, "--json")
     assert json.loads(out)["parameters"]["properties"] == {"title": {"type": "string"}}
     code, out, err = toolcell("tools", "describe", "issue", "--catalog", listing)

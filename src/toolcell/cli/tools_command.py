@@ -66,7 +66,8 @@ def search(
     if shared.json:
         documents = []
         for hit in hits:
-            document = {**hit.entry.compact(), "score": round(hit.score, 4)}
+            found = {"score": round(hit.score, 4), "exact": hit.exact}
+            document = {**hit.entry.compact(), **found}
             if explain:
                 why = loaded.snapshot.explain(query, hit.entry)
                 document["why"] = {field: list(terms) for field, terms in why.items()}
@@ -74,7 +75,7 @@ def search(
         print_json(documents)
         return DONE
     columns: tuple[str, ...] = ("score", "call", "source", "description")
-    table = [[f"{hit.score:.2f}", *_short(hit.entry)] for hit in hits]
+    table = [["exact" if hit.exact else f"{hit.score:.2f}", *_short(hit.entry)] for hit in hits]
     if explain:
         columns = (*columns, "why")
         for hit, row in zip(hits, table, strict=True):
