@@ -139,25 +139,27 @@ async def test_a_yes_for_the_session_of_one_client_is_none_for_another(home: Hom
                 assert len(person.asked) == 1
 
 
-@ALL
-@pytest.mark.parametrize(
-    ("answer", "why"),
-    [
-        (chosen("deny"), "the client's user denied it"),
-        (ElicitResult(action="decline"), "the client's user denied it"),
-        (ElicitResult(action="cancel"), "closed the question without an answer"),
-        (ElicitResult(action="accept"), "no usable answer"),
-        (chosen("yes"), "no usable answer"),
-        (chosen(True), "no usable answer"),
-        (chosen(["once"]), "no usable answer"),
-    ],
+REFUSALS = (
+    (chosen("deny"), "the client's user denied it"),
+    (ElicitResult(action="decline"), "the client's user denied it"),
+    (ElicitResult(action="cancel"), "closed the question without an answer"),
+    (ElicitResult(action="accept"), "no usable answer"),
+    (chosen("yes"), "no usable answer"),
+    (chosen(True), "no usable answer"),
+    (chosen(["once"]), "no usable answer"),
 )
-async def test_everything_else_is_a_no(home: Home, door: str, answer: Any, why: str) -> None:
+
+
+@ALL
+async def test_everything_else_is_a_no(home: Home, door: str) -> None:
     """rule 3.5, PO-07: closed."""
-    async with client_of(door, home, Person(answer)) as client:
-        outcome = await said(client, TRY)
-        assert outcome["value"].startswith("refused: ")
-        assert why in outcome["value"]
+    person = Person(*(answer for answer, _ in REFUSALS))
+    async with client_of(door, home, person) as client:
+        for answer, why in REFUSALS:
+            outcome = await said(client, TRY)
+            assert outcome["value"].startswith("refused: "), (answer, outcome)
+            assert why in outcome["value"], answer
+    assert len(person.asked) == len(REFUSALS)
 
 
 @BOTH
@@ -390,17 +392,28 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize("answer", WRONG)
-async def test_an_answer_that_breaks_the_protocol_is_a_no(home: Home, answer: Any) -> None:
+async def test_an_answer_that_breaks_the_protocol_is_a_no(home: Home) -> None:
     """rule 3.5: by hand over HTTP, as a client that means ill would write it."""
+    headers = {"Accept": "application/json, text/event-stream"}
     with http(home, "--approvals", "client") as web:
         async with httpx2.AsyncClient(timeout=20) as raw:
-            headers = {"Accept": "application/json, text/event-stream"}
 
-            async def post(message: Any, session: str | None = None) -> Any:
-                more = {"Mcp-Session-Id": session} if session else {}
-                body = {"jsonrpc": "2.0", **message}
-                return await raw.post(web.url, json=body, headers=headers | more)
+            async def post(message: Any) -> Any:
+                return await raw.post(web.url, json={"jsonrpc": "2.0", **message}, headers=headers)
+
+            async def outcome_after(answer: Any, number: int) -> Any:
+                call = {"name": "exec", "arguments": {"code": TRY}}
+                body = {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": call}
+                async with raw.stream("POST", web.url, json=body, headers=headers) as stream:
+                    async for line in stream.aiter_lines():
+                        if not line.startswith("data: {"):
+                            continue
+                        message = json.loads(line.removeprefix("data: "))
+                        if message.get("method") == "elicitation/create":
+                            await post({"id": message["id"], **answer})
+                        elif message.get("id") == number:
+                            return message["result"]["structuredContent"]
+                return pytest.fail("the stream ended without a result")
 
             hello = {
                 "protocolVersion": "2025-11-25",
@@ -408,22 +421,11 @@ async def test_an_answer_that_breaks_the_protocol_is_a_no(home: Home, answer: An
                 "clientInfo": {"name": "t", "version": "0"},
             }
             first = await post({"id": 1, "method": "initialize", "params": hello})
-            session = first.headers["mcp-session-id"]
-            await post({"method": "notifications/initialized"}, session)
-            call = {"name": "exec", "arguments": {"code": TRY}}
-            body = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call}
-            told = headers | {"Mcp-Session-Id": session}
-            async with raw.stream("POST", web.url, json=body, headers=told) as stream:
-                async for line in stream.aiter_lines():
-                    if not line.startswith("data: {"):
-                        continue
-                    message = json.loads(line.removeprefix("data: "))
-                    if message.get("method") == "elicitation/create":
-                        await post({"id": message["id"], **answer}, session)
-                    elif message.get("id") == 2:
-                        outcome = message["result"]["structuredContent"]
-                        break
-    assert "no usable answer" in outcome["value"]
+            headers["Mcp-Session-Id"] = first.headers["mcp-session-id"]
+            await post({"method": "notifications/initialized"})
+            for number, answer in enumerate(WRONG, start=2):
+                outcome = await outcome_after(answer, number)
+                assert "no usable answer" in outcome["value"], answer
 
 
 def question(**arguments: Any) -> ApprovalRequest:
