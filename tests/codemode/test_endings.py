@@ -1,5 +1,7 @@
 """Every ending exactly once: abort, cancellation, shutdown, faults of the host, engine troubles."""
 
+from dataclasses import replace
+
 import anyio
 import anyio.lowlevel
 import pytest
@@ -208,6 +210,31 @@ async def test_an_abort_during_engine_start_is_quick():
                 await runtime.abort()
                 await until(lambda: outcomes)
         assert outcomes[0].code == "aborted"
+
+
+@pytest.mark.parametrize(("api", "code"), [("catalog", "aborted"), ("tools", None)])
+async def test_an_abort_while_a_cell_is_made_ready_leaves_nothing_to_start(api, code):
+    """rule 8.1: run-lifecycle checks cover preparation; rule 3.9: the code of each guest API."""
+    async with quickjs() as host:
+        runtime = host.runtime(guest_api=api)
+        asked, ready = anyio.Event(), anyio.Event()
+        give = runtime._ports.executors
+
+        async def slow(name):
+            asked.set()
+            await ready.wait()
+            return await give(name)
+
+        runtime._ports = replace(runtime._ports, executors=slow)
+        async with anyio.create_task_group() as group:
+            outcomes = await in_background(group, lambda: run(runtime, "await yield_control()"))
+            await asked.wait()
+            await runtime.abort()
+            ready.set()
+        assert (outcomes[0].status, outcomes[0].code) == ("failed", code)
+        assert outcomes[0].error == "code mode execution aborted"
+        assert host.events.of(CellStarted) == []
+        assert host.store.statistics()["slots"] == 0
 
 
 async def test_a_crash_is_runtime_unavailable():

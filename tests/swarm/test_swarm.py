@@ -169,6 +169,17 @@ async def test_closing_ends_what_runs_and_starts_nothing_that_is_queued():
         assert not open_.events.of(Diagnostic)
 
 
+async def test_a_swarm_that_is_closed_takes_no_further_child():
+    """SW-07: a cell that is not over yet when its runtime closes leaves no child open on record."""
+    async with swarm_of(Runner(max_concurrent=1)) as (swarm, events):
+        swarm.close()
+        refused = swarm.spawn(scope(), ask("late"))
+        assert isinstance(refused, Refusal)
+        assert "the runtime is closing" in refused.message
+        assert events.events == []
+        assert swarm.statistics() == {"groups": 0, "running": 0, "queued": 0, "over": 0}
+
+
 async def test_a_child_that_is_cancelled_before_its_task_ran_never_begins():
     """SW-07."""
     runner = Runner()

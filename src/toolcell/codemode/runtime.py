@@ -27,6 +27,7 @@ from toolcell.codemode.extensions import DeclarationShelf, GuestExtension, guest
 from toolcell.codemode.extensions.api import MENTION
 from toolcell.codemode.extensions.contract import CellContext, Handler
 from toolcell.codemode.extensions.namespaces import RunNamespaces
+from toolcell.codemode.faults import ABORTED
 from toolcell.codemode.image import ImagePlan, ImageShelf
 from toolcell.codemode.journal import Journal, Journalled
 from toolcell.codemode.namespaces.registry import NamespaceHolder
@@ -114,11 +115,11 @@ class CodeModeRuntime:
         self.always_restart_safe = False
         self._catalog = catalog
         self._ports = ports
-        self._aborted = False
+        self._aborts = 0
         namespaces = RunNamespaces(
             catalog.scope,
             config=ports.config,
-            aborted=lambda: self._aborted,
+            aborted=lambda: self._aborts > 0,
             tell=self._tell,
             holder=ports.namespaces,
         )
@@ -185,6 +186,7 @@ class CodeModeRuntime:
             on_update: Gets the progress of nested calls.
             force_restart_safe: The host wants it, whatever the model said (BEHAVIOURS 213).
         """
+        aborts = self._aborts
         try:
             asked = self._asked(arguments)
             plan = self._plan()
@@ -202,6 +204,8 @@ class CodeModeRuntime:
                 cell.plan = with_typescript(cell.plan, typescript)
         except (CellError, CallError) as error:
             return self._refused(error)
+        if self._aborts != aborts:
+            return self._aborted()
         cell.context.on_update = on_update
         self._record.started(cell)
         return await cell.run()
@@ -232,8 +236,8 @@ class CodeModeRuntime:
         return await claimed.resume()
 
     async def abort(self, reason: str = "") -> None:
-        """End every cell of this run, running or parked, each exactly once."""
-        self._aborted = True
+        """End every cell of this run, running, parked or about to start, each exactly once."""
+        self._aborts += 1
         for cell in self._record.live:
             await cell.give_up(reason)
 
@@ -370,6 +374,11 @@ class CodeModeRuntime:
         code: Any = error.code if isinstance(error, CellError) else "internal_error"
         phase = error.phase if isinstance(error, CellError) else "host"
         return Failed(error=error.message, code=code, phase=phase, telemetry=self._telemetry())
+
+    def _aborted(self) -> Failed:
+        """Return the end of a cell of which nothing ran yet; one API has no code for it."""
+        code: Any = "aborted" if self.options.guest_api == "catalog" else None
+        return Failed(error=ABORTED, code=code, phase="host", telemetry=self._telemetry())
 
     def _telemetry(self) -> dict[str, Any]:
         return {**self._catalog.telemetry(), "visibleTools": list(self.visible_tools)}

@@ -27,6 +27,7 @@ from toolcell.swarm.request import SpawnRequest
 
 OFF: Final = "sessions_spawn with collect=true needs tools.swarm.enabled=true."
 NO_RUN: Final = "sessions_spawn needs the run id of the requesting run."
+CLOSED: Final = "no child can be started: the runtime is closing."
 OTHER_REQUEST: Final = "agents.run replay request does not match the persisted collector."
 MAX_IDLE_GROUPS: Final = 256
 """Groups without live children that are kept; the oldest is archived first."""
@@ -74,6 +75,7 @@ class Swarm:
         self._groups: dict[str, Group] = {}
         self._children: dict[str, Child] = {}
         self._ended = 0
+        self._closed = False
         self.recall: Recall | None = None
         self._changed: anyio.Event | None = None
 
@@ -186,7 +188,8 @@ class Swarm:
                 await child.over()
 
     def close(self) -> None:
-        """End every child: the runtime closes, and nothing that is queued can start."""
+        """End every child: the runtime closes. What is queued never starts, nothing is added."""
+        self._closed = True
         for group in tuple(self._groups.values()):
             self._cancel_all(group)
 
@@ -223,6 +226,8 @@ class Swarm:
             await self._settled(child.run_id)
 
     def _refused(self, scope: RunScope, asked: SpawnRequest, rules: SpawnRules) -> Refusal | None:
+        if self._closed:
+            return Refusal(CLOSED, "error")
         if not rules.options.enabled:
             return Refusal(OFF)
         if not scope.run_id:
