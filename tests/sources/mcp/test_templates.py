@@ -7,8 +7,15 @@ import pytest
 
 from tests.sources.mcp.running import SCOPE
 from toolcell.base.clock import SYSTEM_CLOCK
+from toolcell.sources.mcp import templates
 from toolcell.sources.mcp.calls import Caller
-from toolcell.sources.mcp.templates import MAX_READ, MAX_READ_IN_ALL
+from toolcell.sources.mcp.templates import (
+    MAX_READ,
+    MAX_READ_IN_ALL,
+    TemplateError,
+    UriTemplate,
+    filled_in,
+)
 from toolcell.sources.mcp.tools import Operation
 from toolcell.tools.tool import ToolContext
 
@@ -116,3 +123,16 @@ async def test_listings_are_read_off_the_event_loop(operation: Operation, key: s
     assert details[key][0]["name"] == "n"
     assert where
     assert threading.get_ident() not in where
+
+
+@pytest.mark.parametrize("value", ["é" * 70_000, ["x"] * 70_000, ["x" * 40_000, "y" * 40_000]])
+def test_values_too_long_for_a_uri_cost_no_work(value: Any, monkeypatch: Any) -> None:
+    """rule 9.3: a program's megabytes are counted, not encoded, while others wait."""
+
+    class Unexpanded(UriTemplate):
+        def expand(self, *_: Any) -> str:
+            pytest.fail("expanded")
+
+    monkeypatch.setattr(templates, "UriTemplate", Unexpanded)
+    with pytest.raises(TemplateError, match=r"hold \d+ characters; a uri has at most 65536"):
+        filled_in("x://{a}", {"a": value})

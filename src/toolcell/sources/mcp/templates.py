@@ -95,7 +95,8 @@ def filled_in(template: str, variables: Any) -> str:
         variables: A text, or a list of texts, for each name; those of a query may be left out.
 
     Raises:
-        TemplateError: it cannot be read, a variable is missing, unknown or no text.
+        TemplateError: it cannot be read, a variable is missing, unknown or no text, or it is
+            too long.
     """
     if not isinstance(variables, Mapping):
         raise TemplateError("'variables' must be an object of texts")
@@ -112,6 +113,9 @@ def filled_in(template: str, variables: Any) -> str:
     if missing := [name for name in names if name not in variables and name not in optional]:
         msg = f"'variables' has no value for {_listed(missing)}"
         raise TemplateError(msg)
+    if (given := _length(variables)) > DEFAULT_MAX_URI_LENGTH:
+        msg = f"'variables' hold {given} characters; a uri has at most {DEFAULT_MAX_URI_LENGTH}"
+        raise TemplateError(msg)
     try:
         uri = parsed.expand(variables)
     except TypeError:
@@ -123,6 +127,17 @@ def filled_in(template: str, variables: Any) -> str:
         msg = f"the uri has {len(uri)} characters; at most {DEFAULT_MAX_URI_LENGTH} are sent"
         raise TemplateError(msg)
     return uri
+
+
+def _length(variables: Mapping[str, Any]) -> int:
+    """Count characters before work is spent on them; a member of a list costs one more."""
+    found = 0
+    for value in variables.values():
+        if isinstance(value, str):
+            found += len(value)
+        elif isinstance(value, list):
+            found += sum(len(each) + 1 for each in value if isinstance(each, str))
+    return found
 
 
 def _listed(names: Any) -> str:
