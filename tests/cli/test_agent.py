@@ -17,8 +17,14 @@ __all__ = ["toolcell"]
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["--message", "  "], "the message is empty; say something with --message"),
-        ([], "the message is empty; say something with --message"),
+        (["--message", "  "], "the message is empty; say something: toolcell agent"),
+        ([], "the message is empty; say something: toolcell agent"),
+        (["hi", "there"], "unexpected: there; put several words into quotes.\nTry 'toolcell agent"),
+        (["--sesion", "s"], "toolcell: Unknown option: --sesion. Did you mean --session?"),
+        (["--sesion", "s", "-m", "hi"], "Unknown option: --sesion. Did you mean --session?"),
+        (["hi", "--sesion", "s"], "Unknown option: --sesion. Did you mean --session?"),
+        (["--sesion=s"], "unknown option '--sesion=s'"),
+        (["hi"], "set agents.defaults.model"),
         (["--message", "hi", "--agent", "nobody"], "nobody"),
         (["--recover"], "--recover needs --session"),
         (["--recover", "--session", "s", "--message", "hi"], "leave --message out"),

@@ -364,3 +364,11 @@ def test_a_broken_listing_names_the_line(toolcell, tmp_path):
     code, _, err = toolcell("tools", "list", "--catalog", "bad.jsonl")
     assert code == 2
     assert "line 2" in err
+
+
+@pytest.mark.parametrize("words", [("--exector", "node"), ("--exector=node",)])
+def test_a_misspelt_option_is_not_taken_for_a_file(toolcell, words):
+    code, out, err = toolcell("exec", *words)
+    assert (code, out) == (2, "")
+    assert "nknown option" in err
+    assert "--exector" in err

@@ -6,7 +6,7 @@ Above: `cli.main`. Below: `app.conversation`, `cli.opening`.
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Final
 
 import anyio
@@ -25,7 +25,7 @@ from toolcell.protocol.scope import DEFAULT_AGENT
 
 
 @Parameter(name="*")
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Said:
     """What you say.
 
@@ -37,15 +37,15 @@ class Said:
     message: Annotated[
         str | None, Parameter(name=("--message", "-m"), allow_leading_hyphen=True)
     ] = None
-    image: Annotated[list[str] | None, Parameter(negative="")] = None
+    image: Annotated[list[str] | None, Parameter(negative="")] = field(default=None, kw_only=True)
 
 
 NOTHING: Final = Said()
 
 
 def agent(
-    *,
     said: Said = NOTHING,
+    *,
     recover: Annotated[bool, Parameter(negative="")] = False,
     session: str | None = None,
     agent_id: Annotated[str, Parameter(name="--agent")] = DEFAULT_AGENT,
@@ -105,9 +105,12 @@ def _check_recovered(said: Said, session: str | None) -> None:
 
 
 def _prompt(message: str | None) -> str:
+    if message and message.startswith("--") and not any(map(str.isspace, message)):
+        msg = f"unknown option {message!r}; a message of that one word is read from '-m -'"
+        raise ConfigError(msg)
     text = read_text(message) if message == "-" else message or ""
     if not text.strip():
-        raise ConfigError("the message is empty; say something with --message")
+        raise ConfigError('the message is empty; say something: toolcell agent "…"')
     return text
 
 

@@ -5,10 +5,11 @@ Above: the `toolcell` script. Below: one module for each command.
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Sequence
 
-from cyclopts import App, CycloptsError
+from cyclopts import App, CycloptsError, Token, UnknownOptionError, UnusedCliTokensError
 
 from toolcell.base.version import VERSION
 from toolcell.cli import (
@@ -58,7 +59,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
             print_error=False,
         )
     except CycloptsError as error:
-        print_error(f"{error}\nTry 'toolcell --help'.")
+        command = " ".join(("toolcell", *(error.command_chain or ())))
+        print_error(f"{_said(error)}\nTry '{command} --help'.")
         return MISUSED
     except ConfigError as error:
         print_error(error.message)
@@ -71,3 +73,21 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         return FAILED
     return result if isinstance(result, int) else 0
+
+
+def _said(error: CycloptsError) -> str:
+    """Say what is wrong; of words left over, the misspelt option that caused it.
+
+    A text may begin with a hyphen, so a misspelt option is taken for it and its value is left over.
+    """
+    if not isinstance(error, UnusedCliTokensError) or error.app is None:
+        return str(error)
+    known = error.app.assemble_argument_collection()
+    names = {name for argument in known for name in argument.names}
+    for word in error.root_input_tokens or ():
+        if word.startswith("--") and word.partition("=")[0] not in names:
+            token = Token(keyword=word, value="", source="cli")
+            unknown = UnknownOptionError(token=token, argument_collection=known)
+            unknown.verbose = False
+            return str(unknown)
+    return f"unexpected: {shlex.join(error.unused_tokens or ())}; put several words into quotes."
