@@ -164,6 +164,23 @@ async def test_connections_at_work_and_between_requests_are_let_be(tmp_path, mon
     follower.close()
 
 
+async def test_followers_of_sessions_that_never_begin_leave_nothing_behind(tmp_path):
+    """SECURITY.md: what a client names and leaves again must not stay in memory."""
+    async with gateway(config(tmp_path), []) as g:
+        head = f"host: x\r\nauthorization: Bearer {TOKEN}\r\n\r\n"
+        followers = [raw(g) for _ in range(20)]
+        for n, each in enumerate(followers):
+            each.sendall(f"GET /api/events?session=never-{n} HTTP/1.1\r\n{head}".encode())
+
+        async def followed():
+            return g.service.bell.followed
+
+        await until(followed, lambda count: count == 20)
+        for each in followers:
+            each.close()
+        await until(followed, lambda count: count == 0)
+
+
 async def test_readers_that_never_read_do_not_hold_up_the_end(tmp_path, caplog):
     """Their answers end as those of clients that went away, and not with a traceback each."""
     limits = {"drainSeconds": 0}

@@ -8,17 +8,27 @@ Above: `service`, the routes. Below: `protocol.events`.
 
 from __future__ import annotations
 
+from weakref import WeakValueDictionary
+
 import anyio
 
 from toolcell.protocol.events import Event
 
 
 class EventBell:
-    """A sink that rings."""
+    """A sink that rings.
+
+    A bell lasts as long as somebody waits for it: clients may follow sessions that never begin.
+    """
 
     def __init__(self) -> None:
-        self._bells: dict[str, anyio.Event] = {}
+        self._bells: WeakValueDictionary[str, anyio.Event] = WeakValueDictionary()
         self.closed = False
+
+    @property
+    def followed(self) -> int:
+        """How many sessions somebody waits for."""
+        return len(self._bells)
 
     def emit(self, event: Event) -> None:
         """Ring for the session of an event."""
@@ -39,6 +49,6 @@ class EventBell:
     def close(self) -> None:
         """Wake everybody; nothing more will come."""
         self.closed = True
-        for bell in self._bells.values():
+        for bell in list(self._bells.values()):
             bell.set()
         self._bells.clear()
