@@ -7,7 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.sessions.events import scope
+from toolcell.protocol.events import CellStepped
+from toolcell.sessions import records
 from toolcell.sessions.bounds import bounded
+from toolcell.sessions.records import to_record
 
 JSON = st.recursive(
     st.none()
@@ -47,3 +51,25 @@ def test_text_is_cut_between_characters(text):
     kept = bounded(text, 20)["prefix"]
     assert text.startswith(kept)
     assert len(kept.encode("utf-8", "surrogatepass")) <= 20
+
+
+def test_only_large_items_of_a_step_are_looked_into(monkeypatch):
+    """A program may emit a hundred thousand lines in one step; a store in memory is on the loop."""
+    looked = []
+
+    def counted(value, limit):
+        looked.append(value)
+        return bounded(value, limit)
+
+    monkeypatch.setattr(records, "bounded", counted)
+    lines = [{"type": "text", "text": f"n{i}"} for i in range(1000)]
+    lines.append({"type": "text", "text": "x" * 5000})
+    asked = ({"id": 1, "method": "m", "args": "[1]"},)
+    step = CellStepped(
+        scope=scope(), at=1.0, call_id="c", cell_id="cm", number=1, output=lines, requests=asked
+    )
+    body = to_record(step, 4096).data()
+    assert body["output"][:1000] == lines[:1000]
+    assert body["output"][1000]["truncated"] is True
+    assert body["requests"] == list(asked)
+    assert len(looked) < 10

@@ -186,7 +186,17 @@ def _held(event: Event, name: str, value: Any, limit: int) -> Any:
         # The next run begins with it, as it does with messages.
         return list(value) if isinstance(value, tuple) else value
     if isinstance(event, CellStepped) and name in _PER_ITEM:
-        return [bounded(each, limit) for each in value]
+        return [_item(each, limit) for each in value]
+    return bounded(value, limit)
+
+
+def _item(value: Mapping[str, Any], limit: int) -> Any:
+    """Return one of the many small things of a step; a program may emit a hundred thousand."""
+    if type(value) is dict and all(
+        type(part) is int or (type(part) is str and len(part) <= limit // 8)
+        for part in value.values()
+    ):
+        return value
     return bounded(value, limit)
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import AsyncIterator
+from typing import Any
 
 import anyio
 import psutil
@@ -11,7 +13,9 @@ import pytest
 
 from tests.execution.conformance.harness import first, run, suspend
 from toolcell.execution.contract import Answer, Faulted, Finished, Limits
+from toolcell.execution.node import executor as node
 from toolcell.execution.node.executor import NodeExecutor
+from toolcell.execution.node.steps import judge
 
 pytestmark = pytest.mark.anyio
 
@@ -255,6 +259,25 @@ async def test_large_answers_do_not_hold_up_the_loop(executor: NodeExecutor) -> 
         group.cancel_scope.cancel()
     assert len(ran.value) == 12_000_000
     assert worst < 1.0
+
+
+async def test_a_flood_of_frames_is_read_on_a_thread(
+    executor: NodeExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rule 9.1: "never on the event loop"; a hundred thousand frames take 250 ms to read."""
+    threads = {}
+
+    def judged(told: dict[str, Any], *more: Any) -> Any:
+        threads[len(told["frames"]) > 1000] = threading.current_thread()
+        return judge(told, *more)
+
+    monkeypatch.setattr(node, "judge", judged)
+    few = await run(executor, "text('a'); return 1")
+    many = await run(executor, "for (let i = 0; i < 5000; i++) text('n' + i); return 2")
+    assert (len(few.output), len(many.output)) == (1, 5000)
+    assert many.output[-1].text == "n4999"
+    assert threads[False] is threading.main_thread()
+    assert threads[True] is not threading.main_thread()
 
 
 async def test_line_breaks_in_json_of_the_host_are_layout(executor: NodeExecutor) -> None:

@@ -42,6 +42,8 @@ from toolcell.execution.node.typescript import TransformOutcome, read_outcome
 GRACE_SECONDS = 5.0
 # What starting the engine may take beyond the seconds of the cell that waits for it.
 START_GRACE_SECONDS = 1.0
+# More frames than this are read on a thread: a hundred thousand small ones take 250 ms.
+FRAMES_ON_LOOP = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -234,9 +236,13 @@ class NodeExecutor:
             hung.cancel()
             supervisor.unexpect(cell.number)
         supervisor.note(told)
-        return self._judge(cell, told)
+        try:
+            return await self._judged(cell, told)
+        except anyio.get_cancelled_exc_class():
+            self.forget(cell)
+            raise
 
-    def _judge(self, cell: _Cell, told: dict[str, Any]) -> Step:
+    async def _judged(self, cell: _Cell, told: dict[str, Any]) -> Step:
         """Make a step of what the supervisor told."""
         kind, cause = told.get("kind"), str(told.get("cause", ""))
         if kind in {"busy", "image"}:
@@ -244,7 +250,11 @@ class NodeExecutor:
             raise RuntimeUnavailableError(
                 _broken_image(cause) if kind == "image" else self._overloaded()
             )
-        step = judge(told, cell.filename, cell.limits)
+        frames = told.get("frames")
+        if isinstance(frames, list) and len(frames) > FRAMES_ON_LOOP:
+            step = await anyio.to_thread.run_sync(judge, told, cell.filename, cell.limits)
+        else:
+            step = judge(told, cell.filename, cell.limits)
         if isinstance(step, Handed):
             return Suspended(
                 requests=tuple(step.requests),
