@@ -9,6 +9,8 @@ import pytest
 
 from tests.gateway.kit import ANY, QUICKJS, SELECT_FILE, TOKEN, config, gateway, tool, until
 from toolcell.errors import ProviderError
+from toolcell.gateway import live
+from toolcell.protocol.hooks import Hooks
 from toolcell.protocol.messages import Message, ModelReply, Usage
 from toolcell.providers.scripted import tool_call
 from toolcell.tools.content import ToolResult
@@ -166,12 +168,20 @@ async def test_a_client_tool_called_in_a_cell_comes_back_as_a_tool_call(tmp_path
     assert len(g.model.bodies) == 2
 
 
-async def test_calls_made_together_come_together_and_all_results_are_wanted(tmp_path):
+async def test_calls_made_together_come_together_and_all_results_are_wanted(tmp_path, monkeypatch):
+    """BEHAVIOURS 345: in the order the program made them, however long their checks take."""
+
+    async def checked(event):
+        await anyio.sleep(0.02 if event.arguments.get("title") == "2" else 0)
+
+    monkeypatch.setattr(live, "GATHER_SECONDS", 0.5)
+
     cell = """
         const found = await Promise.all([1, 2, 3].map((n) => select_file({title: String(n)})));
         return found.join()"""
     steps = [tool_call("exec", {"code": cell}), lambda request: request.messages[-1].text]
-    async with gateway(config(tmp_path, tools=CODE), steps) as g:
+    hooks = Hooks(before=(checked,))
+    async with gateway(config(tmp_path, tools=CODE), steps, hooks=hooks) as g:
         first = await g.chat(tools=[SELECT_FILE])
         calls = first.choices[0].message.tool_calls
         titles = [json.loads(call.function.arguments)["title"] for call in calls]

@@ -29,6 +29,7 @@ class PendingCall:
     """A client call without a result yet. `outcome` is set once, then `settled`."""
 
     call: ClientCall
+    place: int
     handed: bool = False
     outcome: Message | None = None
     settled: anyio.Event = field(default_factory=anyio.Event)
@@ -57,10 +58,14 @@ class ClientCalling:
         """Whether there are calls that were not handed out yet."""
         return any(not pending.handed for pending in self._open.values())
 
-    def ask(self, name: str, arguments: Mapping[str, Any]) -> PendingCall:
-        """A client tool is called; the id is ours, so that it cannot be guessed."""
+    def ask(self, name: str, arguments: Mapping[str, Any], place: int) -> PendingCall:
+        """A client tool is called; the id is ours, so that it cannot be guessed.
+
+        `place` orders calls that are handed out together: the gate lets calls overtake each other
+        while others are checked.
+        """
         call = ClientCall(call_id=fresh("call"), name=name, arguments=arguments)
-        pending = self._open[call.call_id] = PendingCall(call)
+        pending = self._open[call.call_id] = PendingCall(call, place)
         self._wake()
         return pending
 
@@ -74,6 +79,7 @@ class ClientCalling:
     def hand_out(self) -> tuple[ClientCall, ...]:
         """Return the calls that were not handed out yet; now they are."""
         new = [pending for pending in self._open.values() if not pending.handed]
+        new.sort(key=lambda pending: pending.place)
         for pending in new:
             pending.handed = True
             self.handed.add(pending.call.call_id)

@@ -70,7 +70,7 @@ class ClientDesk:
         if live is None or self._closing:
             message = f'the client of tool "{name}" is not connected to this run.'
             raise CallError(message, code="unavailable", effect="none")
-        pending = live.client.ask(name, to_plain(arguments))
+        pending = live.client.ask(name, to_plain(arguments), _place(context.call_id))
         try:
             with anyio.move_on_after(self._ttl):
                 await pending.settled.wait()
@@ -107,3 +107,9 @@ def _value(text: str) -> Any:
         return loads_finite(text)
     except (ValueError, RecursionError):
         return text
+
+
+def _place(call_id: str) -> int:
+    """Return which call of its program it is: the number its id ends with (BEHAVIOURS 345)."""
+    number = call_id.rpartition(":")[2]
+    return int(number) if number.isdecimal() and len(number) < 20 else 0

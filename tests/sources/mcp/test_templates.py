@@ -134,5 +134,5 @@ def test_values_too_long_for_a_uri_cost_no_work(value: Any, monkeypatch: Any) ->
             pytest.fail("expanded")
 
     monkeypatch.setattr(templates, "UriTemplate", Unexpanded)
-    with pytest.raises(TemplateError, match=r"hold \d+ characters; a uri has at most 65536"):
+    with pytest.raises(TemplateError, match=r"hold \d+ characters; at most 65536 are sent"):
         filled_in("x://{a}", {"a": value})

@@ -114,7 +114,7 @@ def filled_in(template: str, variables: Any) -> str:
         msg = f"'variables' has no value for {_listed(missing)}"
         raise TemplateError(msg)
     if (given := _length(variables)) > DEFAULT_MAX_URI_LENGTH:
-        msg = f"'variables' hold {given} characters; a uri has at most {DEFAULT_MAX_URI_LENGTH}"
+        msg = f"'variables' hold {given} characters; at most {DEFAULT_MAX_URI_LENGTH} are sent"
         raise TemplateError(msg)
     try:
         uri = parsed.expand(variables)
