@@ -447,7 +447,8 @@ from toolcell.execution.quickjs import QuickJSExecutor
 async def main():
     executor = QuickJSExecutor()
     print("ready", (await first(executor, "return 1")).value, flush=True)
-    step = await first(executor, {source!r}, limits=Limits(memory_bytes=64 << 20), seconds={seconds})
+    limits = Limits(memory_bytes=64 << 20)
+    step = await first(executor, {source!r}, limits=limits, seconds={seconds})
     print("end", step.kind, flush=True)
     await executor.aclose()
 anyio.run(main)
