@@ -38,6 +38,33 @@ async def test_requests_count_from_one_in_call_order(executor: Executor) -> None
     await step.continuation.dispose()
 
 
+@pytest.mark.parametrize(
+    "argument",
+    [
+        "{get v() { inner.push(call('inner')); return 1 }}",
+        "{toJSON() { inner.push(call('inner')); return {v: 1} }}",
+        "new Proxy({v: 1}, {get(o, k) { if (k === 'v') inner.push(call('inner')); return o[k] }})",
+    ],
+)
+async def test_arguments_that_ask_while_they_are_read_have_ids_of_their_own(
+    executor: Executor, argument: str
+) -> None:
+    """rule 8.2, rule 9.1: no request takes the place of another."""
+    step = await suspend(
+        executor,
+        f"const inner = []; const outer = call('outer', {argument});"
+        "return [await outer, await inner[0], await call('after')]",
+    )
+    asked = [(one.id, one.method, json.loads(one.args)) for one in step.requests]
+    assert asked == [(1, "inner", []), (2, "outer", [{"v": 1}])]
+    held = await step.continuation.resume([Answer(1, '"in"'), Answer(2, '"out"')], 5)
+    assert isinstance(held, Suspended)
+    assert [one.id for one in held.requests] == [3]
+    end = await held.continuation.resume([Answer(3, '"last"')], 5)
+    assert isinstance(end, Finished)
+    assert json.loads(end.value) == ["out", "in", "last"]
+
+
 async def test_answers_are_delivered_in_the_order_given(executor: Executor) -> None:
     """BEHAVIOURS 186: the winner is the one that settles first."""
     step = await suspend(executor, "return await Promise.race([call('slow'), call('quick')])")

@@ -137,6 +137,19 @@ async def test_killing_the_supervisor_ends_its_cells_and_the_next_start_replaces
     await executor.aclose()
 
 
+async def test_a_cell_is_not_blamed_for_the_memory_of_another() -> None:
+    """Rule 3.9: one that waited while V8 ended the process of both is told of a crash."""
+    executor = NodeExecutor()
+    waiting = await suspend(executor, "await call('a'); return 1")
+    bomb = await first(executor, "Array.prototype.sort.call({length: 2 ** 53 - 1}); return 1")
+    assert isinstance(bomb, Faulted)
+    assert "supervisor ended" in bomb.error.message
+    again = await waiting.continuation.resume([Answer(1, "1")], 5)
+    assert isinstance(again, Faulted)
+    assert again.kind == "crash"
+    await executor.aclose()
+
+
 async def test_a_stopped_supervisor_is_not_waited_for_for_ever(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -107,10 +107,11 @@
     if (isPromise(value)) throw new TypeErrorCtor("an argument is a promise; await it first");
     return mapHas(plainForms, value) ? mapGet(plainForms, value) : value;
   }
-  // The text of a request; with large arguments all that `emit` takes, since joining copies them.
-  function requestText(head, args) {
+  // The arguments of a request as text; with large ones all that `emit` takes, since joining copies
+  // them. Reading them may run the program's own getters.
+  function argumentText(args) {
     let frame;
-    let text = head + "[";
+    let text = "[";
     for (let i = 0; i < args.length; i++) {
       let one = stringify(args[i], sendable);
       if (one === undefined) one = "null";
@@ -233,7 +234,6 @@
     if (!handOver(kind, text)) throw budgetError();
   }
   function openRequest(method, args, owner, idle) {
-    const id = lastId + 1;
     const entry = {
       __proto__: null, resolve: undefined, reject: undefined, site: undefined, method, owner,
       idle: idle === true,
@@ -245,13 +245,18 @@
     let text;
     try {
       if (indexOf(method, " ") !== -1) throw new TypeErrorCtor("a method is one word");
-      text = requestText(id + " " + method + " ", args);
+      text = argumentText(args);
     } catch (error) {
       entry.reject(new TypeErrorCtor("arguments cannot be sent as JSON: " + describe(error)));
       return { __proto__: null, id: 0, promise };
     }
+    // Only now: a getter among the arguments may have sent requests of its own.
+    const id = lastId + 1;
+    const head = id + " " + method + " ";
     let sent = false, refusal;
     try {
+      if (typeof text === "string") text = head + text;
+      else put(text, 1, head + text[1]);
       sent = handOver(REQUEST, text);
     } catch (error) {
       refusal = error; // out of memory
@@ -260,11 +265,11 @@
       entry.reject(refusal === undefined ? budgetError() : refusal);
       return { __proto__: null, id: 0, promise };
     }
-    entry.site = new ErrorCtor().stack;
     lastId = id;
     open[id] = entry;
     openCount++;
     if (entry.idle) idleCount++;
+    entry.site = new ErrorCtor().stack;
     return { __proto__: null, id, promise };
   }
   // Guest code may hand in any number; only the owner's own open requests can be given up.

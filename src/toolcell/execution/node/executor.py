@@ -215,7 +215,9 @@ class NodeExecutor:
         self, cell: _Cell, verb: str, numbers: tuple[int, ...], message: str, patience: float
     ) -> Step:
         supervisor = cell.supervisor
-        alone = sum(one.supervisor is supervisor for one in self._cells - {cell}) == 0
+        others = any(one.supervisor is supervisor for one in self._cells - {cell})
+        # One that ended before was ended by another cell, whatever its last words were.
+        alone = supervisor.alive and not others
         self._cells.add(cell)
         answer = supervisor.expect(cell.number)
         supervisor.send(verb, cell.number, numbers, message)
