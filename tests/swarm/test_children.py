@@ -4,6 +4,7 @@ import anyio
 import pytest
 
 from tests.swarm.kit import opened
+from toolcell.app import children
 from toolcell.app.host import Host
 from toolcell.base.jsontext import loads
 from toolcell.base.untrusted import OPENING
@@ -243,6 +244,19 @@ async def test_model_and_thinking_go_with_the_childs_requests():
         (request,) = open_.model.of_children()
         assert request.model == "big"
         assert request.options == {"reasoning_effort": "high"}
+
+
+async def test_the_model_of_a_parent_is_known_however_many_children_it_has(monkeypatch):
+    """rule 11.1: `model` is by default that of the parent; the memory of runs is bounded."""
+    monkeypatch.setattr(children, "MAX_MODELS", 4)
+    code = """
+        let done = 0;
+        for (let i = 0; i < 10; i++) { await agents.run("c" + i); done++ }
+        return done;
+    """
+    async with opened() as open_:
+        assert await open_.value(code) == 10
+        assert {request.model for request in open_.model.of_children()} == {"m"}
 
 
 async def test_a_model_nobody_configured_is_told_at_once():

@@ -179,7 +179,10 @@ class ChildRuns:
 
     def _model(self, task: ChildTask) -> str | None:
         own = agent_setting(self._config, task.agent_id, "model")
-        return own or self._models.get(task.parent.run_id)
+        parent = task.parent.run_id
+        if parent in self._models:
+            self._models.move_to_end(parent)  # its own children must not push it out
+        return own or self._models.get(parent)
 
     def _scope(self, task: ChildTask) -> RunScope:
         entry = self._config.agents.entries.get(task.agent_id)
